@@ -1,0 +1,127 @@
+//! The configuration: one YAML file, environment variables for every key, flags for the common ones.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Everything a run needs, typed and validated.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Config {
+    pub upstream: UpstreamConfig,
+    pub listen: ListenConfig,
+    pub admin: AdminConfig,
+    pub store: StoreConfig,
+    pub groups: GroupsConfig,
+    /// Overrides of the coordinator's settings under Kafka's names, e.g. `group.initial.rebalance.delay.ms`.
+    pub settings: BTreeMap<String, String>,
+    pub limits: LimitsConfig,
+    /// How long a SIGTERM waits for answers that are on their way.
+    pub drain_timeout: Duration,
+}
+
+/// The real brokers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UpstreamConfig {
+    pub bootstrap: Vec<HostPort>,
+    /// For the connections of our own; clients authenticate themselves.
+    pub sasl: Option<SaslConfig>,
+    pub connect_timeout: Duration,
+    pub request_timeout: Duration,
+    /// How old the picture of nodes and topics may grow.
+    pub metadata_refresh: Duration,
+}
+
+/// Our own credentials at the upstream.
+#[derive(Clone, PartialEq, Eq)]
+pub struct SaslConfig {
+    pub mechanism: SaslMechanism,
+    pub username: String,
+    pub password: String,
+}
+
+impl std::fmt::Debug for SaslConfig {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SaslConfig")
+            .field("mechanism", &self.mechanism)
+            .field("username", &self.username)
+            .finish_non_exhaustive()
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SaslMechanism {
+    Plain,
+    ScramSha256,
+    ScramSha512,
+}
+
+/// A host name or address and a port. Port 0 asks for a free one.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct HostPort {
+    pub host: String,
+    pub port: u16,
+}
+
+/// Where clients connect.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ListenConfig {
+    /// Bound for bootstrap connections.
+    pub bootstrap: HostPort,
+    /// How each node's address is bound.
+    pub nodes: NodePorts,
+    /// What clients are told instead of the bound address; `{node}` is the node id, `{port}` the bound port.
+    pub advertise: Option<AdvertiseTemplate>,
+}
+
+/// The ports of the node listeners, on the bootstrap listener's host.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NodePorts {
+    /// Any free port.
+    Ephemeral,
+    /// Node `n` gets `base + n`.
+    Base(u16),
+    /// The next free one of the range, lowest first, in the order in which nodes are found (by id at start).
+    Range { first: u16, last: u16 },
+}
+
+/// `host:port` with `{node}` and `{port}` in either part.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AdvertiseTemplate {
+    pub host: String,
+    pub port: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AdminConfig {
+    pub listen: SocketAddr,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoreConfig {
+    /// The directory of the embedded store's file.
+    pub data: PathBuf,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GroupsConfig {
+    /// Groups that stay with the upstream's own coordinator: names, or prefixes that end in `*`.
+    pub delegate: Vec<String>,
+}
+
+/// Every limit that protects the process.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LimitsConfig {
+    /// Bytes of the largest frame from a client (or from the upstream).
+    pub frame_max: usize,
+    /// Bytes of the largest request that ends here and so is held in memory.
+    pub owned_request_max: usize,
+    pub connections_max: usize,
+    pub connections_max_per_ip: usize,
+    /// A client that sends nothing for so long, with nothing under way, is disconnected.
+    pub idle_timeout: Duration,
+    /// Bytes of the buffer each direction of a connection streams through.
+    pub buffer: usize,
+    /// Requests of one connection that may be under way.
+    pub pipeline_max: usize,
+}

@@ -1,0 +1,102 @@
+//! What a shard tells to people: each event is one log line or one metric, never a decision.
+
+use super::request::Text;
+
+/// Something worth a log line or a counter.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Event {
+    /// A rebalance of a classic group began.
+    RebalanceStarted {
+        group_id: Text,
+        generation_id: i32,
+        reason: RebalanceReason,
+        detail: String,
+    },
+    /// The group reached Stable again.
+    RebalanceCompleted {
+        group_id: Text,
+        generation_id: i32,
+        members: usize,
+        took_ms: u64,
+    },
+    /// The last member is gone.
+    GroupEmpty { group_id: Text, generation_id: i32 },
+    /// A member was taken out of its group.
+    MemberRemoved {
+        group_id: Text,
+        member_id: Text,
+        reason: RebalanceReason,
+    },
+    /// Offsets were committed (partitions of one request).
+    OffsetsCommitted { count: usize },
+    /// Offsets ran out of their retention.
+    OffsetsExpired { count: usize },
+    /// Offsets were deleted by request or with their topic.
+    OffsetsDeleted { count: usize },
+    /// A group and all it had was deleted.
+    GroupDeleted { group_id: Text },
+    /// A group was met for the first time and is ours now.
+    GroupTakenOver { group_id: Text, offsets: usize },
+    /// A group with members at the upstream was not taken over.
+    TakeoverRefused {
+        group_id: Text,
+        group_type: Text,
+        protocol_type: Text,
+        state: Text,
+    },
+    /// The upstream could not be asked about a group.
+    InspectFailed { group_id: Text, reason: String },
+    /// The process stood still; every session began anew.
+    SessionsRenewed { gap_ms: u64, members: usize },
+}
+
+/// Why a rebalance began or a member left. `label` is the metric label.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum RebalanceReason {
+    MemberJoined,
+    MemberRejoined,
+    LeaderRejoined,
+    MetadataChanged,
+    StaticMemberReplaced,
+    MemberLeft,
+    MemberRemovedByAdmin,
+    SessionExpired,
+    JoinTimedOut,
+    SyncTimedOut,
+    OverCapacity,
+}
+
+impl RebalanceReason {
+    /// Every reason, so that metrics can be made once at start.
+    pub const ALL: [Self; 11] = [
+        Self::MemberJoined,
+        Self::MemberRejoined,
+        Self::LeaderRejoined,
+        Self::MetadataChanged,
+        Self::StaticMemberReplaced,
+        Self::MemberLeft,
+        Self::MemberRemovedByAdmin,
+        Self::SessionExpired,
+        Self::JoinTimedOut,
+        Self::SyncTimedOut,
+        Self::OverCapacity,
+    ];
+
+    /// The metric label.
+    #[must_use]
+    pub const fn label(self) -> &'static str {
+        match self {
+            Self::MemberJoined => "member_joined",
+            Self::MemberRejoined => "member_rejoined",
+            Self::LeaderRejoined => "leader_rejoined",
+            Self::MetadataChanged => "metadata_changed",
+            Self::StaticMemberReplaced => "static_member_replaced",
+            Self::MemberLeft => "member_left",
+            Self::MemberRemovedByAdmin => "member_removed_by_admin",
+            Self::SessionExpired => "session_expired",
+            Self::JoinTimedOut => "join_timed_out",
+            Self::SyncTimedOut => "sync_timed_out",
+            Self::OverCapacity => "over_capacity",
+        }
+    }
+}

@@ -1,0 +1,15 @@
+//! The owner task of each shard: clock, store and upstream around the pure core.
+
+use crate::store::ShardId;
+
+/// The shard of a group: Kafka's own hash, over UTF-16 code units as Java has it.
+///
+/// # Panics
+/// Never: `shards` is at least 1 by configuration, and 0 is taken as 1.
+#[must_use]
+pub fn shard_of(group_id: &str, shards: u32) -> ShardId {
+    let hash = group_id
+        .encode_utf16()
+        .fold(0_i32, |hash, unit| hash.wrapping_mul(31).wrapping_add(i32::from(unit)));
+    ShardId((hash & 0x7fff_ffff).unsigned_abs() % shards.max(1))
+}

@@ -1,0 +1,3 @@
+//! Metrics and logs.
+
+pub mod metrics;

@@ -1,0 +1,6 @@
+//! The Kafka wire format: frames, heads, the API table, the length guard, message codecs. No I/O.
+
+pub mod api;
+pub mod codec;
+pub mod error_code;
+pub mod frame;
