@@ -16,6 +16,8 @@
 //!
 //! Dependencies point from the last row to the first; `coordinator` uses only `wire::error_code`.
 
+#![cfg_attr(not(test), deny(clippy::unwrap_used))]
+
 pub mod admin;
 pub mod cli;
 pub mod config;
