@@ -1,3 +1,8 @@
 //! Metrics and logs.
 
+pub mod api_metrics;
+pub mod close_reason;
+pub mod log;
 pub mod metrics;
+mod process;
+pub mod scrape;

@@ -1,0 +1,93 @@
+//! Why a client connection ended: one name for the log, the metric label and the code.
+
+/// Each way in which a client connection ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum CloseReason {
+    /// The client closed it, with nothing under way or not.
+    ClientClosed,
+    /// Reading from or writing to the client failed (a reset, a broken pipe).
+    ClientFailed,
+    /// The upstream node closed its side.
+    UpstreamClosed,
+    /// Reading from or writing to the upstream node failed.
+    UpstreamFailed,
+    /// The upstream node could not be reached when the connection first needed it.
+    UpstreamUnreachable,
+    /// The upstream node sent bytes that cannot be read.
+    UpstreamMalformed,
+    /// The client sent nothing for `limits.idle_timeout`.
+    IdleTimeout,
+    /// A frame was longer than the limit.
+    FrameTooLong,
+    /// The client sent bytes that cannot be read.
+    Malformed,
+    /// The client used an api or version that it was not offered.
+    UnsupportedApi,
+    /// A handler had no answer that the client would understand.
+    Refused,
+    /// The process is stopping and nothing was under way any more.
+    Drained,
+    /// The process is stopping and `drain_timeout` passed first.
+    DrainTimeout,
+    /// The task of the connection panicked: a defect.
+    Panicked,
+}
+
+impl CloseReason {
+    /// Every reason, so that metrics can be made once at start.
+    pub const ALL: [Self; 14] = [
+        Self::ClientClosed,
+        Self::ClientFailed,
+        Self::UpstreamClosed,
+        Self::UpstreamFailed,
+        Self::UpstreamUnreachable,
+        Self::UpstreamMalformed,
+        Self::IdleTimeout,
+        Self::FrameTooLong,
+        Self::Malformed,
+        Self::UnsupportedApi,
+        Self::Refused,
+        Self::Drained,
+        Self::DrainTimeout,
+        Self::Panicked,
+    ];
+
+    /// The metric label.
+    #[must_use]
+    pub const fn label(self) -> &'static str {
+        match self {
+            Self::ClientClosed => "client_closed",
+            Self::ClientFailed => "client_failed",
+            Self::UpstreamClosed => "upstream_closed",
+            Self::UpstreamFailed => "upstream_failed",
+            Self::UpstreamUnreachable => "upstream_unreachable",
+            Self::UpstreamMalformed => "upstream_malformed",
+            Self::IdleTimeout => "idle_timeout",
+            Self::FrameTooLong => "frame_too_long",
+            Self::Malformed => "malformed",
+            Self::UnsupportedApi => "unsupported_api",
+            Self::Refused => "refused",
+            Self::Drained => "drained",
+            Self::DrainTimeout => "drain_timeout",
+            Self::Panicked => "panicked",
+        }
+    }
+}
+
+impl std::fmt::Display for CloseReason {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.label())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_reason_is_listed_once_in_order() {
+        for (index, reason) in CloseReason::ALL.into_iter().enumerate() {
+            assert_eq!(reason as usize, index, "{reason}");
+        }
+    }
+}
