@@ -10,13 +10,17 @@ pub enum Event {
         group_id: Text,
         generation_id: i32,
         reason: RebalanceReason,
-        detail: String,
+        /// Whose request or silence it was, where it was one member's.
+        member_id: Option<Text>,
+        /// The client's own words (JoinGroup v8, LeaveGroup v5).
+        client_reason: Option<Text>,
     },
     /// The group reached Stable again.
     RebalanceCompleted {
         group_id: Text,
         generation_id: i32,
         members: usize,
+        /// Since the first start of a rebalance after the group was last Stable (or Empty).
         took_ms: u64,
     },
     /// The last member is gone.
@@ -25,7 +29,12 @@ pub enum Event {
     MemberRemoved {
         group_id: Text,
         member_id: Text,
+        group_instance_id: Option<Text>,
+        client_id: Text,
+        client_host: Text,
         reason: RebalanceReason,
+        /// The client's own words (LeaveGroup v5).
+        client_reason: Option<Text>,
     },
     /// Offsets were committed (partitions of one request).
     OffsetsCommitted { count: usize },

@@ -94,7 +94,8 @@ fn events_are_counted() {
         group_id: Arc::from("g"),
         generation_id: 1,
         reason: RebalanceReason::SessionExpired,
-        detail: String::new(),
+        member_id: None,
+        client_reason: None,
     });
     metrics.event(&Event::RebalanceCompleted {
         group_id: Arc::from("g"),
