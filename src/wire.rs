@@ -4,3 +4,4 @@ pub mod api;
 pub mod codec;
 pub mod error_code;
 pub mod frame;
+pub mod reader;

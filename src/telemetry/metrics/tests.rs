@@ -72,7 +72,7 @@ fn a_client_cannot_make_series() {
         .lines()
         .filter(|line| line.starts_with("convoke_requests_total"))
         .count();
-    assert!(series <= crate::wire::api::APIS.len() + 1, "{series} series");
+    assert!(series <= api::APIS.len() + 1, "{series} series");
     let errors = text(&metrics)
         .lines()
         .filter(|line| line.starts_with("convoke_request_errors_total{api=\"unknown\""))
