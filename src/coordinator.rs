@@ -6,6 +6,7 @@
 
 pub mod event;
 pub mod input;
+pub mod offsets;
 pub mod record;
 pub mod request;
 pub mod settings;

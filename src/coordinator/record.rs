@@ -12,6 +12,7 @@ use bytes::Bytes;
 use uuid::Uuid;
 
 use super::request::Text;
+pub(crate) use codec::MAX_TEXT_BYTES;
 pub use codec::Problem;
 use codec::{Form, Reader, Writer};
 

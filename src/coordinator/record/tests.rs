@@ -4,7 +4,6 @@ use bytes::Bytes;
 use proptest::prelude::*;
 use uuid::Uuid;
 
-use super::codec::MAX_TEXT_BYTES;
 use super::*;
 
 /// Made by Kafka 4.4.0's own classes: see `tests/golden/CoordinatorRecords.java`.
