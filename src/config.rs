@@ -1,5 +1,8 @@
 //! The configuration: one YAML file, environment variables for every key, flags for the common ones.
 
+mod host_port;
+pub mod units;
+
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
