@@ -1,5 +1,9 @@
 //! The owner task of each shard: clock, store and upstream around the pure core.
 
+mod inspector;
+
+pub use inspector::{GroupInspector, Inspection, InspectionFuture};
+
 use crate::store::ShardId;
 
 /// The shard of a group: Kafka's own hash, over UTF-16 code units as Java has it.

@@ -1,0 +1,184 @@
+//! The handle through which everybody else talks to the shards.
+
+use std::fmt;
+use std::sync::Arc;
+
+use tokio::sync::{Semaphore, mpsc, oneshot, watch};
+
+use super::clock::Clock;
+use super::inspection::GroupInspector;
+use super::shard_of;
+use super::shard_task::{Command, ShardTask, Shared};
+use crate::coordinator::input::DeletedTopic;
+use crate::coordinator::request::{Request, Response};
+use crate::coordinator::settings::Settings;
+use crate::store::{ShardId, StateStore};
+use crate::telemetry::metrics::Metrics;
+use crate::wire::error_code::ErrorCode;
+
+/// Requests that may wait for one shard; who comes later waits to be let in.
+const QUEUE_MAX: usize = 1_024;
+
+/// Inspections of all shards that run at a time.
+const INSPECTIONS_MAX: usize = 16;
+
+/// What the shards are made of.
+pub struct CoordinatorParts {
+    pub store: Arc<dyn StateStore>,
+    pub inspector: Arc<dyn GroupInspector>,
+    pub settings: Arc<Settings>,
+    /// Partitions of the upstream's `__consumer_offsets`; at least 1.
+    pub shards: u32,
+    /// Where member ids come from; another one for each process.
+    pub seed: u64,
+    pub metrics: Arc<Metrics>,
+}
+
+/// How the shards are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct CoordinatorState {
+    pub shards: u32,
+    /// Loaded and answering.
+    pub loaded: u32,
+    /// Could not be loaded or written, and are tried again.
+    pub failed: u32,
+}
+
+/// All shards. Clones are handles to the same; when the last is gone, the shards end.
+#[derive(Clone)]
+pub struct Coordinator {
+    shards: Arc<[mpsc::Sender<Command>]>,
+    settings: watch::Sender<Arc<Settings>>,
+    state: watch::Receiver<CoordinatorState>,
+}
+
+impl Coordinator {
+    /// Starts the owner task of every shard on the current runtime; each begins to load at once.
+    #[must_use]
+    pub fn start(parts: CoordinatorParts) -> Self {
+        let count = parts.shards.max(1);
+        let (settings, settings_seen) = watch::channel(parts.settings);
+        let (state_sender, state) = watch::channel(CoordinatorState {
+            shards: count,
+            ..CoordinatorState::default()
+        });
+        let shared = Arc::new(Shared {
+            store: parts.store,
+            inspector: parts.inspector,
+            permits: Arc::new(Semaphore::new(INSPECTIONS_MAX)),
+            metrics: parts.metrics,
+            clock: Clock::start(),
+            seed: parts.seed,
+            state: state_sender,
+        });
+        let shards = (0..count).map(|number| {
+            let (sender, commands) = mpsc::channel(QUEUE_MAX);
+            let task = ShardTask::new(ShardId(number), Arc::clone(&shared), commands, settings_seen.clone());
+            tokio::spawn(task.run());
+            sender
+        });
+        Self {
+            shards: shards.collect(),
+            settings,
+            state,
+        }
+    }
+
+    /// Asks the shard of the group. A parked join or sync is answered when its group says so, however long that takes.
+    pub async fn call(&self, group_id: &str, request: Request) -> Response {
+        let shard = shard_of(group_id, self.shards());
+        match self.send(shard, request).await {
+            Some(answer) => received(answer).await,
+            None => STOPPED,
+        }
+    }
+
+    /// Asks every shard, for requests that concern all groups.
+    pub async fn call_all(&self, request: Request) -> Vec<(ShardId, Response)> {
+        let mut answers = Vec::with_capacity(self.shards.len());
+        for number in 0..self.shards() {
+            answers.push((ShardId(number), self.send(ShardId(number), request.clone()).await));
+        }
+        let mut responses = Vec::with_capacity(answers.len());
+        for (shard, answer) in answers {
+            let response = match answer {
+                Some(answer) => received(answer).await,
+                None => STOPPED,
+            };
+            responses.push((shard, response));
+        }
+        responses
+    }
+
+    /// How many shards there are.
+    #[must_use]
+    pub fn shards(&self) -> u32 {
+        self.state.borrow().shards
+    }
+
+    /// How they are now.
+    #[must_use]
+    pub fn state(&self) -> CoordinatorState {
+        *self.state.borrow()
+    }
+
+    /// Follows how they are.
+    #[must_use]
+    pub fn subscribe(&self) -> watch::Receiver<CoordinatorState> {
+        self.state.clone()
+    }
+
+    /// Gives every shard other settings.
+    pub fn set_settings(&self, settings: Arc<Settings>) {
+        self.settings.send_replace(settings);
+    }
+
+    /// Tells every shard of topics that are certainly gone: their offsets go too.
+    pub async fn topics_deleted(&self, topics: Vec<DeletedTopic>) {
+        let topics: Arc<[DeletedTopic]> = topics.into();
+        for shard in self.shards.iter() {
+            // A shard that has ended keeps its offsets; the next start finds the topics gone again.
+            let _ = shard.send(Command::TopicsDeleted(Arc::clone(&topics))).await;
+        }
+    }
+
+    /// Stops all shards in order: what is under way is made durable and answered, what is parked gets `NOT_COORDINATOR`, as
+    /// does everything from then on. Returns when the last has stopped.
+    pub async fn drain(&self) {
+        let mut stopped = Vec::with_capacity(self.shards.len());
+        for shard in self.shards.iter() {
+            let (done, wait) = oneshot::channel();
+            if shard.send(Command::Drain(done)).await.is_ok() {
+                stopped.push(wait);
+            }
+        }
+        for wait in stopped {
+            // An error means that the task is gone, and so stopped.
+            let _ = wait.await;
+        }
+    }
+
+    async fn send(&self, shard: ShardId, request: Request) -> Option<oneshot::Receiver<Response>> {
+        let (reply, answer) = oneshot::channel();
+        let sender = self.shards.get(usize::try_from(shard.0).ok()?)?;
+        sender.send(Command::Request { request, reply }).await.ok()?;
+        Some(answer)
+    }
+}
+
+impl fmt::Debug for Coordinator {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Coordinator")
+            .field("state", &self.state())
+            .finish_non_exhaustive()
+    }
+}
+
+/// What a shard that is no more answers.
+const STOPPED: Response = Response::Unavailable {
+    error: ErrorCode::NOT_COORDINATOR,
+};
+
+async fn received(answer: oneshot::Receiver<Response>) -> Response {
+    answer.await.unwrap_or(STOPPED)
+}
