@@ -4,4 +4,7 @@ pub mod api;
 pub mod codec;
 pub mod error_code;
 pub mod frame;
+pub mod guard;
+pub mod newest;
 pub mod reader;
+pub mod schema;

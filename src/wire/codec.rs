@@ -1,6 +1,20 @@
 //! The length guard and kafka-protocol behind one pair of functions: nothing is decoded that the guard has not passed.
 
-/// What is wrong with bytes from a peer.
+use bytes::{Bytes, BytesMut};
+use kafka_protocol::messages::{
+    ApiVersionsResponse, DeleteGroupsRequest, DescribeClusterResponse, DescribeConfigsResponse, DescribeGroupsRequest,
+    DescribeGroupsResponse, DescribeQuorumResponse, FindCoordinatorRequest, FindCoordinatorResponse, HeartbeatRequest,
+    JoinGroupRequest, LeaveGroupRequest, ListGroupsRequest, ListGroupsResponse, MetadataResponse, OffsetCommitRequest,
+    OffsetDeleteRequest, OffsetFetchRequest, OffsetFetchResponse, ProduceResponse, SaslAuthenticateResponse,
+    SaslHandshakeResponse, SyncGroupRequest,
+};
+use kafka_protocol::protocol::{Decodable, Encodable};
+
+use super::guard;
+use super::newest;
+use super::schema::{self, Schema};
+
+/// What is wrong with bytes from a peer, or with a message that is to be sent.
 #[derive(Debug, thiserror::Error)]
 pub enum WireError {
     #[error("frame of {len} bytes, at most {max} are taken")]
@@ -11,4 +25,123 @@ pub enum WireError {
     UnknownApi(i16),
     #[error("{api} has no version {version}")]
     UnsupportedVersion { api: &'static str, version: i16 },
+}
+
+/// A message that can be decoded, because it has a table for the guard.
+pub trait Guarded: Sized {
+    const SCHEMA: &'static Schema;
+
+    /// Decodes a body that the guard has passed.
+    ///
+    /// # Errors
+    /// `Malformed`.
+    fn decode_passed(body: Bytes, version: i16) -> Result<Self, WireError>;
+}
+
+/// A request of a client.
+pub trait GuardedRequest: Guarded {}
+
+/// A response of an upstream node.
+pub trait GuardedResponse: Guarded {}
+
+/// Decodes the body of a request, all of it. Texts and bytes in it are slices of `body` and keep it in memory: what is to
+/// outlive the request is copied.
+///
+/// # Errors
+/// `Malformed`, `UnsupportedVersion`.
+pub fn decode_request<T: GuardedRequest>(version: i16, body: Bytes) -> Result<T, WireError> {
+    decode(version, body)
+}
+
+/// Decodes the body of a response, all of it, as [`decode_request`] does.
+///
+/// # Errors
+/// `Malformed`, `UnsupportedVersion`.
+pub fn decode_response<T: GuardedResponse>(version: i16, body: Bytes) -> Result<T, WireError> {
+    decode(version, body)
+}
+
+fn decode<T: Guarded>(version: i16, body: Bytes) -> Result<T, WireError> {
+    guard::check(T::SCHEMA, version, &body)?;
+    T::decode_passed(body, version)
+}
+
+/// Writes a body.
+///
+/// # Errors
+/// `Malformed` when a field is set that this version does not have, or when there is no such version: a mistake of ours.
+pub fn encode<T: Encode>(message: &T, version: i16, out: &mut BytesMut) -> Result<(), WireError> {
+    message.encode_body(version, out)
+}
+
+/// A message that can be written: all of kafka-protocol's and our own.
+pub trait Encode {
+    /// Writes the body.
+    ///
+    /// # Errors
+    /// As [`encode`].
+    fn encode_body(&self, version: i16, out: &mut BytesMut) -> Result<(), WireError>;
+}
+
+impl<T: Encodable> Encode for T {
+    fn encode_body(&self, version: i16, out: &mut BytesMut) -> Result<(), WireError> {
+        self.encode(out, version)
+            .map_err(|error| refused::<T>("encode", version, &error))
+    }
+}
+
+/// Decodes by kafka-protocol what the guard has passed.
+pub(super) fn decode_known<T: Decodable>(mut body: Bytes, version: i16) -> Result<T, WireError> {
+    T::decode(&mut body, version).map_err(|error| refused::<T>("decode", version, &error))
+}
+
+fn refused<T>(verb: &str, version: i16, error: &dyn std::fmt::Display) -> WireError {
+    let name = std::any::type_name::<T>().rsplit("::").next().unwrap_or_default();
+    WireError::Malformed(format!("cannot {verb} {name} v{version}: {error}"))
+}
+
+/// Messages that kafka-protocol decodes in all versions, but for those from `newest` on, which a function of ours decodes.
+macro_rules! guarded {
+    ($($kind:ident: $message:ty, $schema:ident $(, since $newest:literal: $decode:path)?;)*) => {
+        $(
+            impl Guarded for $message {
+                const SCHEMA: &'static Schema = &schema::$schema;
+
+                fn decode_passed(body: Bytes, version: i16) -> Result<Self, WireError> {
+                    $(if version >= $newest {
+                        return $decode(body);
+                    })?
+                    decode_known(body, version)
+                }
+            }
+
+            impl $kind for $message {}
+        )*
+    };
+}
+
+guarded! {
+    GuardedRequest: DeleteGroupsRequest, DELETE_GROUPS_REQUEST, since 3: newest::delete_groups::decode_request;
+    GuardedRequest: DescribeGroupsRequest, DESCRIBE_GROUPS_REQUEST;
+    GuardedRequest: FindCoordinatorRequest, FIND_COORDINATOR_REQUEST;
+    GuardedRequest: HeartbeatRequest, HEARTBEAT_REQUEST;
+    GuardedRequest: JoinGroupRequest, JOIN_GROUP_REQUEST;
+    GuardedRequest: LeaveGroupRequest, LEAVE_GROUP_REQUEST;
+    GuardedRequest: ListGroupsRequest, LIST_GROUPS_REQUEST;
+    GuardedRequest: OffsetCommitRequest, OFFSET_COMMIT_REQUEST, since 10: newest::offset_commit::decode_request;
+    GuardedRequest: OffsetDeleteRequest, OFFSET_DELETE_REQUEST;
+    GuardedRequest: OffsetFetchRequest, OFFSET_FETCH_REQUEST, since 10: newest::offset_fetch::decode_request;
+    GuardedRequest: SyncGroupRequest, SYNC_GROUP_REQUEST;
+    GuardedResponse: ApiVersionsResponse, API_VERSIONS_RESPONSE, since 5: newest::api_versions::decode_response;
+    GuardedResponse: DescribeClusterResponse, DESCRIBE_CLUSTER_RESPONSE;
+    GuardedResponse: DescribeConfigsResponse, DESCRIBE_CONFIGS_RESPONSE;
+    GuardedResponse: DescribeGroupsResponse, DESCRIBE_GROUPS_RESPONSE;
+    GuardedResponse: DescribeQuorumResponse, DESCRIBE_QUORUM_RESPONSE;
+    GuardedResponse: FindCoordinatorResponse, FIND_COORDINATOR_RESPONSE;
+    GuardedResponse: ListGroupsResponse, LIST_GROUPS_RESPONSE;
+    GuardedResponse: MetadataResponse, METADATA_RESPONSE;
+    GuardedResponse: OffsetFetchResponse, OFFSET_FETCH_RESPONSE;
+    GuardedResponse: ProduceResponse, PRODUCE_RESPONSE;
+    GuardedResponse: SaslAuthenticateResponse, SASL_AUTHENTICATE_RESPONSE;
+    GuardedResponse: SaslHandshakeResponse, SASL_HANDSHAKE_RESPONSE;
 }

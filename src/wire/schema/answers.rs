@@ -1,0 +1,220 @@
+//! Upstream answers that are merged with ours, or that answer requests of our own.
+
+use super::*;
+
+pub static OFFSET_FETCH_RESPONSE: Schema = Schema {
+    api_key: 9,
+    name: "OffsetFetch response",
+    min: 1,
+    max: 10,
+    flexible_since: 6,
+    fields: &[
+        int32("throttle_time_ms").since(3),
+        structs(
+            "topics",
+            &[
+                string("name"),
+                structs(
+                    "partitions",
+                    &[
+                        int32("partition_index"),
+                        int64("committed_offset"),
+                        int32("committed_leader_epoch").since(5),
+                        string("metadata").nullable(),
+                        int16("error_code"),
+                    ],
+                ),
+            ],
+        )
+        .until(7),
+        int16("error_code").since(2).until(7),
+        structs(
+            "groups",
+            &[
+                string("group_id"),
+                structs(
+                    "topics",
+                    &[
+                        string("name").until(9),
+                        uuid("topic_id").since(10),
+                        structs(
+                            "partitions",
+                            &[
+                                int32("partition_index"),
+                                int64("committed_offset"),
+                                int32("committed_leader_epoch"),
+                                string("metadata").nullable(),
+                                int16("error_code"),
+                            ],
+                        ),
+                    ],
+                ),
+                int16("error_code"),
+            ],
+        )
+        .since(8),
+    ],
+};
+
+pub static DESCRIBE_GROUPS_RESPONSE: Schema = Schema {
+    api_key: 15,
+    name: "DescribeGroups response",
+    min: 0,
+    max: 6,
+    flexible_since: 5,
+    fields: &[
+        int32("throttle_time_ms").since(1),
+        structs(
+            "groups",
+            &[
+                int16("error_code"),
+                string("error_message").since(6).nullable(),
+                string("group_id"),
+                string("group_state"),
+                string("protocol_type"),
+                string("protocol_data"),
+                structs(
+                    "members",
+                    &[
+                        string("member_id"),
+                        string("group_instance_id").since(4).nullable(),
+                        string("client_id"),
+                        string("client_host"),
+                        bytes("member_metadata"),
+                        bytes("member_assignment"),
+                    ],
+                ),
+                int32("authorized_operations").since(3),
+            ],
+        ),
+    ],
+};
+
+pub static LIST_GROUPS_RESPONSE: Schema = Schema {
+    api_key: 16,
+    name: "ListGroups response",
+    min: 0,
+    max: 5,
+    flexible_since: 3,
+    fields: &[
+        int32("throttle_time_ms").since(1),
+        int16("error_code"),
+        structs(
+            "groups",
+            &[
+                string("group_id"),
+                string("protocol_type"),
+                string("group_state").since(4),
+                string("group_type").since(5),
+            ],
+        ),
+    ],
+};
+
+pub static SASL_HANDSHAKE_RESPONSE: Schema = Schema {
+    api_key: 17,
+    name: "SaslHandshake response",
+    min: 0,
+    max: 1,
+    flexible_since: NEVER,
+    fields: &[int16("error_code"), array("mechanisms", &Kind::String)],
+};
+
+pub static API_VERSIONS_RESPONSE: Schema = Schema {
+    api_key: 18,
+    name: "ApiVersions response",
+    min: 0,
+    max: 5,
+    flexible_since: 3,
+    fields: &[
+        int16("error_code"),
+        structs(
+            "api_keys",
+            &[int16("api_key"), int16("min_version"), int16("max_version")],
+        ),
+        int32("throttle_time_ms").since(1),
+        structs(
+            "supported_features",
+            &[string("name"), int16("min_version"), int16("max_version")],
+        )
+        .since(3)
+        .tag(0),
+        int64("finalized_features_epoch").since(3).tag(1),
+        structs(
+            "finalized_features",
+            &[string("name"), int16("max_version_level"), int16("min_version_level")],
+        )
+        .since(3)
+        .tag(2),
+        boolean("zk_migration_ready").since(3).tag(3),
+    ],
+};
+
+pub static DESCRIBE_CONFIGS_RESPONSE: Schema = Schema {
+    api_key: 32,
+    name: "DescribeConfigs response",
+    min: 1,
+    max: 4,
+    flexible_since: 4,
+    fields: &[
+        int32("throttle_time_ms"),
+        structs(
+            "results",
+            &[
+                int16("error_code"),
+                string("error_message").nullable(),
+                int8("resource_type"),
+                string("resource_name"),
+                structs(
+                    "configs",
+                    &[
+                        string("name"),
+                        string("value").nullable(),
+                        boolean("read_only"),
+                        int8("config_source"),
+                        boolean("is_sensitive"),
+                        structs(
+                            "synonyms",
+                            &[string("name"), string("value").nullable(), int8("source")],
+                        ),
+                        int8("config_type").since(3),
+                        string("documentation").since(3).nullable(),
+                    ],
+                ),
+            ],
+        ),
+    ],
+};
+
+pub static SASL_AUTHENTICATE_RESPONSE: Schema = Schema {
+    api_key: 36,
+    name: "SaslAuthenticate response",
+    min: 0,
+    max: 2,
+    flexible_since: 2,
+    fields: &[
+        int16("error_code"),
+        string("error_message").nullable(),
+        bytes("auth_bytes"),
+        int64("session_lifetime_ms").since(1),
+    ],
+};
+
+pub static DELETE_GROUPS_RESPONSE: Schema = Schema {
+    api_key: 42,
+    name: "DeleteGroups response",
+    min: 0,
+    max: 3,
+    flexible_since: 2,
+    fields: &[
+        int32("throttle_time_ms"),
+        structs(
+            "results",
+            &[
+                string("group_id"),
+                int16("error_code"),
+                string("error_message").since(3).nullable(),
+            ],
+        ),
+    ],
+};
