@@ -1,1 +1,3 @@
-//! proxy
+//! Listeners, client connections, routing, ordering, rewriting.
+
+pub mod rewrite;

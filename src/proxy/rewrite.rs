@@ -1,0 +1,116 @@
+//! The answers that carry addresses, changed so that a client learns the sidecar's addresses and never an upstream's.
+//!
+//! Node ids stay; only host and port change (node ids stand without a host in dozens of other fields, and KIP-1242 checks them).
+//! Pure functions over bytes, one file an API: nothing is decoded and encoded anew, so unknown tagged fields and whatever else the
+//! upstream wrote survive, and an answer without addresses comes back as the same bytes without a copy.
+//!
+//! An answer is changed in one of two ways, see [`Treatment`]: held whole ([`response`]), or on its way through
+//! ([`EndpointScrubber`]), where the addresses are taken out without changing the length. What cannot be read is an error, never
+//! passed on: the connection closes and nothing leaks.
+//!
+//! Bodies here are answers without frame length and response head. The fields are those of the response schemas of Kafka 4.4.
+
+mod bytes_cursor;
+mod describe_cluster;
+mod describe_quorum;
+mod fetch;
+mod find_coordinator;
+mod metadata;
+mod node_endpoints;
+mod produce;
+mod scrubber;
+mod share_acknowledge;
+mod share_fetch;
+mod splice;
+mod walker;
+
+#[cfg(test)]
+mod tests;
+
+use bytes::Bytes;
+
+pub use bytes_cursor::Malformed;
+pub use scrubber::EndpointScrubber;
+
+use crate::config::HostPort;
+use crate::wire::api;
+use walker::Schema;
+
+/// Where clients reach a node.
+pub trait Addresses {
+    /// What clients are told for this node, on the listener that the asking client uses. None: the node has no listener yet.
+    fn advertised(&self, node_id: i32) -> Option<HostPort>;
+}
+
+/// Why an answer was not rewritten.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum RewriteError {
+    /// The answer names nodes that have no address here, each with the upstream's own address, by node id. Open listeners for them
+    /// and call again.
+    #[error("nodes without a listener: {}", list(.0))]
+    UnknownNodes(Vec<(i32, HostPort)>),
+    /// The answer cannot be read, so it cannot be passed on either.
+    #[error(transparent)]
+    Malformed(#[from] Malformed),
+}
+
+fn list(nodes: &[(i32, HostPort)]) -> String {
+    let nodes: Vec<String> = nodes
+        .iter()
+        .map(|(id, at)| format!("{id} at {}:{}", at.host, at.port))
+        .collect();
+    nodes.join(", ")
+}
+
+/// How the answers of one API and version have to be handled on their way to a client.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Treatment {
+    /// No addresses in it: the bytes go through as they are.
+    Untouched,
+    /// Gather the answer and call [`response`].
+    Gathered,
+    /// Either gather it, or stream it through an [`EndpointScrubber`] if it is too large to be held. A client loses only a hint then: it
+    /// asks for Metadata instead of following KIP-951 endpoints.
+    GatheredOrScrubbed,
+}
+
+/// How to handle the answers of an API in a version that the API table allows.
+#[must_use]
+pub fn treatment(api_key: i16, version: i16) -> Treatment {
+    if schema(api_key, version).is_some() {
+        return Treatment::GatheredOrScrubbed;
+    }
+    match api_key {
+        api::METADATA | api::FIND_COORDINATOR | api::DESCRIBE_CLUSTER => Treatment::Gathered,
+        api::DESCRIBE_QUORUM if version >= describe_quorum::FIRST_VERSION => Treatment::Gathered,
+        _ => Treatment::Untouched,
+    }
+}
+
+/// Rewrites an answer that is held whole. `body` follows the response head. Without addresses in it the same bytes come back.
+///
+/// # Errors
+/// [`RewriteError::UnknownNodes`] if a node in it has no address yet, [`RewriteError::Malformed`] if it cannot be read.
+pub fn response(api_key: i16, version: i16, body: Bytes, addresses: &dyn Addresses) -> Result<Bytes, RewriteError> {
+    if let Some(schema) = schema(api_key, version) {
+        return node_endpoints::rewrite(schema, body, addresses);
+    }
+    match api_key {
+        api::METADATA => metadata::rewrite(version, body, addresses),
+        api::FIND_COORDINATOR => find_coordinator::rewrite(version, body, addresses),
+        api::DESCRIBE_CLUSTER => describe_cluster::rewrite(version, body, addresses),
+        api::DESCRIBE_QUORUM if version >= describe_quorum::FIRST_VERSION => describe_quorum::rewrite(body, addresses),
+        _ => Ok(body),
+    }
+}
+
+/// The way to the KIP-951 endpoints of an answer, for the APIs and versions that have them.
+fn schema(api_key: i16, version: i16) -> Option<&'static Schema> {
+    match api_key {
+        api::PRODUCE => produce::schema(version),
+        api::FETCH => fetch::schema(version),
+        api::SHARE_FETCH => share_fetch::schema(version),
+        api::SHARE_ACKNOWLEDGE => share_acknowledge::schema(version),
+        _ => None,
+    }
+}
