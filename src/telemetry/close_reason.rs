@@ -17,12 +17,24 @@ pub enum CloseReason {
     UpstreamMalformed,
     /// The client sent nothing for `limits.idle_timeout`.
     IdleTimeout,
+    /// The client did not take its answers for `limits.idle_timeout`.
+    ClientStalled,
     /// A frame was longer than the limit.
     FrameTooLong,
+    /// A request that ends here was longer than `limits.owned_request_max`.
+    RequestTooLong,
+    /// The client speaks TLS; the listener does not.
+    TlsBytes,
     /// The client sent bytes that cannot be read.
     Malformed,
     /// The client used an api or version that it was not offered.
     UnsupportedApi,
+    /// A request came before authentication, in the midst of it, or after its session ended.
+    IllegalSaslState,
+    /// The upstream node's api versions were not known in time, so there was nothing to offer.
+    VersionsUnknown,
+    /// An answer names a node that could not be given a listener.
+    NoListener,
     /// A handler had no answer that the client would understand.
     Refused,
     /// The process is stopping and nothing was under way any more.
@@ -35,7 +47,7 @@ pub enum CloseReason {
 
 impl CloseReason {
     /// Every reason, so that metrics can be made once at start.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 20] = [
         Self::ClientClosed,
         Self::ClientFailed,
         Self::UpstreamClosed,
@@ -43,9 +55,15 @@ impl CloseReason {
         Self::UpstreamUnreachable,
         Self::UpstreamMalformed,
         Self::IdleTimeout,
+        Self::ClientStalled,
         Self::FrameTooLong,
+        Self::RequestTooLong,
+        Self::TlsBytes,
         Self::Malformed,
         Self::UnsupportedApi,
+        Self::IllegalSaslState,
+        Self::VersionsUnknown,
+        Self::NoListener,
         Self::Refused,
         Self::Drained,
         Self::DrainTimeout,
@@ -63,9 +81,15 @@ impl CloseReason {
             Self::UpstreamUnreachable => "upstream_unreachable",
             Self::UpstreamMalformed => "upstream_malformed",
             Self::IdleTimeout => "idle_timeout",
+            Self::ClientStalled => "client_stalled",
             Self::FrameTooLong => "frame_too_long",
+            Self::RequestTooLong => "request_too_long",
+            Self::TlsBytes => "tls_bytes",
             Self::Malformed => "malformed",
             Self::UnsupportedApi => "unsupported_api",
+            Self::IllegalSaslState => "illegal_sasl_state",
+            Self::VersionsUnknown => "versions_unknown",
+            Self::NoListener => "no_listener",
             Self::Refused => "refused",
             Self::Drained => "drained",
             Self::DrainTimeout => "drain_timeout",

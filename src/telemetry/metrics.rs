@@ -24,6 +24,10 @@ pub struct Metrics {
     pub connections_opened: IntCounter,
     /// Turned away because of `limits.connections_max` or `limits.connections_max_per_ip`.
     pub connections_refused: IntCounter,
+    /// Times that no connection could be accepted (file descriptors, memory).
+    pub accept_failures: IntCounter,
+    /// Nodes that got no listener, counted each time it was tried.
+    pub listener_failures: IntCounter,
     connections_closed: Vec<IntCounter>,
     pub store: StoreMetrics,
     pub upstream: UpstreamMetrics,
@@ -122,6 +126,14 @@ impl Metrics {
             connections_refused: make.counter(
                 "convoke_connections_refused_total",
                 "Client connections turned away because of a limit.",
+            ),
+            accept_failures: make.counter(
+                "convoke_accept_failures_total",
+                "Times that connections could not be accepted for want of file descriptors or memory.",
+            ),
+            listener_failures: make.counter(
+                "convoke_listener_failures_total",
+                "Times that an upstream node could not be given a listener.",
             ),
             connections_closed: CloseReason::ALL
                 .iter()
