@@ -1,12 +1,62 @@
 //! The configuration: one YAML file, environment variables for every key, flags for the common ones.
 
+mod checks;
+mod document;
 mod host_port;
+pub mod keys;
+mod layers;
+mod load;
+mod node_ports;
+mod problem;
+pub mod settings;
 pub mod units;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
+
+pub use load::load;
+pub use problem::{ConfigError, Place, Problem};
+
+use crate::telemetry::log::LogFormat;
+
+/// Where a configuration comes from. Flags win over the environment, that over the file, that over the defaults.
+#[derive(Debug, Clone, Default)]
+pub struct Sources {
+    pub file: Option<PathBuf>,
+    /// The whole environment; only names with Convoke's prefix count.
+    pub environment: Vec<(String, String)>,
+    pub flags: Vec<Flag>,
+}
+
+/// One flag that sets a key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Flag {
+    /// As it was written, such as `--listen`.
+    pub flag: String,
+    pub key: String,
+    pub value: String,
+}
+
+/// A configuration that holds.
+#[derive(Debug, Clone)]
+pub struct Loaded {
+    pub config: Config,
+    /// What is most probably not meant, such as an environment variable that sets nothing.
+    pub warnings: Vec<Problem>,
+    /// Every key with the value in force, for `convoke check`.
+    pub effective: Vec<Effective>,
+}
+
+/// The value in force for a key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Effective {
+    pub key: String,
+    pub value: String,
+    /// `Nowhere` for a default.
+    pub place: Place,
+}
 
 /// Everything a run needs, typed and validated.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,6 +71,15 @@ pub struct Config {
     pub limits: LimitsConfig,
     /// How long a SIGTERM waits for answers that are on their way.
     pub drain_timeout: Duration,
+    pub log: LogConfig,
+}
+
+/// The log, on standard error.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LogConfig {
+    /// A level such as `info`, or levels by module: `info,convoke::upstream=debug`.
+    pub filter: String,
+    pub format: LogFormat,
 }
 
 /// The real brokers.

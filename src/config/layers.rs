@@ -1,0 +1,284 @@
+//! Puts the layers together: flags win over the environment, that over the file. Unknown keys and wrong shapes are reported.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use super::document::{self, Entry, Mark, Node, Value};
+use super::keys::{self, ENVIRONMENT_PREFIX, SETTINGS_SECTION, environment_name, is_section, names_in, nearest};
+use super::problem::{Place, Problem};
+use super::settings;
+use super::{Flag, Sources};
+
+/// What was given for a key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Given {
+    pub(super) place: Place,
+    /// One item unless the key is a list.
+    pub(super) items: Vec<Item>,
+}
+
+/// One value as it was written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Item {
+    pub(super) text: String,
+    pub(super) place: Place,
+}
+
+/// What all layers give, by key.
+#[derive(Debug, Default)]
+pub(super) struct Layers {
+    pub(super) given: BTreeMap<String, Given>,
+    pub(super) problems: Vec<Problem>,
+    pub(super) warnings: Vec<Problem>,
+}
+
+impl Layers {
+    pub(super) fn read(sources: &Sources) -> Self {
+        let mut layers = Self::default();
+        if let Some(path) = &sources.file {
+            layers.read_file(path);
+        }
+        for (name, value) in &sources.environment {
+            layers.read_variable(name, value);
+        }
+        for flag in &sources.flags {
+            layers.read_flag(flag);
+        }
+        layers
+    }
+
+    fn read_file(&mut self, path: &Path) {
+        match std::fs::read_to_string(path) {
+            Ok(text) => File {
+                path,
+                text: &text,
+                layers: self,
+            }
+            .read(),
+            Err(error) => self.problems.push(Problem {
+                place: Place::Flag("--config".to_owned()),
+                key: String::new(),
+                message: format!("cannot read {}: {error}", path.display()),
+            }),
+        }
+    }
+
+    /// An empty variable counts as not given, as compose files make them.
+    fn read_variable(&mut self, name: &str, value: &str) {
+        if value.is_empty() || !name.starts_with(ENVIRONMENT_PREFIX) || name == "CONVOKE_CONFIG" {
+            return;
+        }
+        let place = Place::Environment(name.to_owned());
+        if let Some(key) = all_keys().find(|key| environment_name(key) == name) {
+            self.give(&key, value, place);
+            return;
+        }
+        if is_service_variable(name) {
+            return;
+        }
+        let variables: Vec<String> = all_keys().map(|key| environment_name(&key)).collect();
+        self.warnings.push(Problem {
+            place,
+            key: String::new(),
+            message: format!("sets no key{}", meant(name, variables.iter().map(String::as_str), "")),
+        });
+    }
+
+    fn read_flag(&mut self, flag: &Flag) {
+        let place = Place::Flag(flag.flag.clone());
+        let in_settings = format!("{SETTINGS_SECTION}.{}", flag.key);
+        if keys::find(&flag.key).is_some() || settings_name(&flag.key).is_some() {
+            self.give(&flag.key, &flag.value, place);
+        } else if settings_name(&in_settings).is_some() {
+            self.give(&in_settings, &flag.value, place);
+        } else {
+            let known: Vec<String> = all_keys().collect();
+            self.problems.push(Problem {
+                place,
+                key: flag.key.clone(),
+                message: format!("unknown key{}", meant(&flag.key, known.iter().map(String::as_str), "")),
+            });
+        }
+    }
+
+    fn give(&mut self, key: &str, text: &str, place: Place) {
+        let item = |text: &str| Item {
+            text: text.trim().to_owned(),
+            place: place.clone(),
+        };
+        let items = if keys::find(key).is_some_and(|key| key.list) {
+            text.split(',').map(item).filter(|item| !item.text.is_empty()).collect()
+        } else {
+            vec![item(text)]
+        };
+        self.given.insert(key.to_owned(), Given { place, items });
+    }
+}
+
+/// The file while it is read.
+struct File<'a> {
+    path: &'a Path,
+    text: &'a str,
+    layers: &'a mut Layers,
+}
+
+impl File<'_> {
+    fn place(&self, mark: Mark) -> Place {
+        let (line, column) = document::locate(self.text, mark);
+        self.place_at(line, column)
+    }
+
+    fn place_at(&self, line: usize, column: usize) -> Place {
+        Place::File {
+            path: self.path.to_owned(),
+            line,
+            column,
+        }
+    }
+
+    fn problem(&mut self, place: Place, key: &str, message: String) {
+        self.layers.problems.push(Problem {
+            place,
+            key: key.to_owned(),
+            message,
+        });
+    }
+
+    fn read(mut self) {
+        match document::parse(self.text) {
+            Ok(root) => match &root.value {
+                Value::Map(entries) => self.read_section("", entries),
+                Value::Null => {}
+                other => {
+                    let message = format!("expected a section with keys, found {}", other.kind());
+                    let place = self.place(root.mark);
+                    self.problem(place, "", message);
+                }
+            },
+            Err(error) => {
+                let place = self.place_at(error.line, error.column);
+                self.problem(place, "", error.message);
+            }
+        }
+    }
+
+    fn read_section(&mut self, section: &str, entries: &[Entry]) {
+        for (index, entry) in entries.iter().enumerate() {
+            let key = match section {
+                "" => entry.key.clone(),
+                _ => format!("{section}.{}", entry.key),
+            };
+            let earlier = entries.iter().take(index).find(|earlier| earlier.key == entry.key);
+            if let Some(earlier) = earlier {
+                let (line, _) = document::locate(self.text, earlier.key_mark);
+                let place = self.place(entry.key_mark);
+                self.problem(place, &key, format!("given twice; it stands in line {line} already"));
+            } else if key == SETTINGS_SECTION || is_section(&key) {
+                self.read_subsection(&key, entry);
+            } else if keys::find(&key).is_some() || settings_name(&key).is_some() {
+                self.read_value(&key, &entry.value);
+            } else {
+                let place = self.place(entry.key_mark);
+                let message = format!("unknown key{}", meant_in(section, &entry.key));
+                self.problem(place, &key, message);
+            }
+        }
+    }
+
+    fn read_subsection(&mut self, key: &str, entry: &Entry) {
+        match &entry.value.value {
+            Value::Map(entries) => self.read_section(key, entries),
+            Value::Null => {}
+            other => {
+                let place = self.place(entry.value.mark);
+                let message = format!("expected a section with keys, found {}", other.kind());
+                self.problem(place, key, message);
+            }
+        }
+    }
+
+    /// A key without a value counts as not given.
+    fn read_value(&mut self, key: &str, node: &Node) {
+        let list = keys::find(key).is_some_and(|key| key.list);
+        let place = self.place(node.mark);
+        match &node.value {
+            Value::Null => {}
+            Value::Scalar(text) => self.layers.give(key, text, place),
+            Value::List(nodes) if list => {
+                let items = nodes.iter().filter_map(|item| self.read_item(key, item)).collect();
+                self.layers.given.insert(key.to_owned(), Given { place, items });
+            }
+            other => {
+                let expected = if list { "a list" } else { "a single value" };
+                self.problem(place, key, format!("expected {expected}, found {}", other.kind()));
+            }
+        }
+    }
+
+    fn read_item(&mut self, key: &str, node: &Node) -> Option<Item> {
+        let place = self.place(node.mark);
+        if let Value::Scalar(text) = &node.value {
+            return Some(Item {
+                text: text.clone(),
+                place,
+            });
+        }
+        let message = format!("expected a single value in the list, found {}", node.value.kind());
+        self.problem(place, key, message);
+        None
+    }
+}
+
+/// Every key, those of the settings included.
+fn all_keys() -> impl Iterator<Item = String> {
+    let settings = settings::SETTINGS
+        .iter()
+        .map(|setting| format!("{SETTINGS_SECTION}.{}", setting.name));
+    keys::KEYS.iter().map(|key| key.name.to_owned()).chain(settings)
+}
+
+/// The setting that a key such as `settings.group.max.size` names.
+fn settings_name(key: &str) -> Option<&'static settings::Setting> {
+    settings::find(key.strip_prefix(SETTINGS_SECTION)?.strip_prefix('.')?)
+}
+
+/// Words that help after "unknown key": the neighbour that is meant, or the section that has a key of that name.
+fn meant_in(section: &str, word: &str) -> String {
+    if section == SETTINGS_SECTION {
+        let names = settings::SETTINGS.iter().map(|setting| setting.name);
+        let near = meant(word, names.clone(), "");
+        if near.is_empty() {
+            let all: Vec<&str> = names.collect();
+            return format!("; of Kafka's settings these can be given: {}", all.join(", "));
+        }
+        return near;
+    }
+    let prefix = if section.is_empty() {
+        String::new()
+    } else {
+        format!("{section}.")
+    };
+    let near = meant(word, names_in(section), &prefix);
+    if !near.is_empty() {
+        return near;
+    }
+    if settings::find(word).is_some() {
+        return format!("; Kafka's settings stand under `{SETTINGS_SECTION}:`");
+    }
+    match keys::KEYS.iter().find(|key| key.name.rsplit('.').next() == Some(word)) {
+        Some(elsewhere) => format!("; did you mean {}?", elsewhere.name),
+        None => format!("; here can stand: {}", names_in(section).join(", ")),
+    }
+}
+
+fn meant<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>, prefix: &str) -> String {
+    nearest(word, candidates).map_or_else(String::new, |near| format!("; did you mean {prefix}{near}?"))
+}
+
+/// Kubernetes gives every pod such variables for each service, and a service may well be called `convoke`.
+fn is_service_variable(name: &str) -> bool {
+    name.contains("_SERVICE_HOST")
+        || name.contains("_SERVICE_PORT")
+        || name.ends_with("_PORT")
+        || name.contains("_PORT_")
+}

@@ -1,0 +1,338 @@
+//! What people meet when they configure Convoke: the examples that ship, and what is said about mistakes.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use convoke::config::keys::{KEYS, environment_name};
+use convoke::config::settings::SETTINGS;
+use convoke::config::{ConfigError, Flag, HostPort, Loaded, NodePorts, Sources, load};
+
+fn in_repository(path: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
+}
+
+/// Loads a text as a file called `convoke.yaml`, so that messages are the same in every directory.
+fn load_text(text: &str, environment: &[(&str, &str)], flags: &[(&str, &str, &str)]) -> Result<Loaded, String> {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let path = directory.path().join("convoke.yaml");
+    fs::write(&path, text).expect("a file in it");
+    let sources = Sources {
+        file: Some(path),
+        environment: environment
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+            .collect(),
+        flags: flags
+            .iter()
+            .map(|(flag, key, value)| Flag {
+                flag: (*flag).to_owned(),
+                key: (*key).to_owned(),
+                value: (*value).to_owned(),
+            })
+            .collect(),
+    };
+    load(&sources).map_err(|error| {
+        let said = error.to_string();
+        said.replace(&format!("{}/", directory.path().display()), "")
+    })
+}
+
+fn expect_messages(text: &str, expected: &[&str]) {
+    let said = load_text(text, &[], &[]).expect_err("problems");
+    let said: Vec<&str> = said.lines().collect();
+    assert_eq!(said, expected);
+}
+
+const MINIMAL: &str = "upstream: {bootstrap: 'kafka:9092'}\nstore: {data: d}\n";
+
+#[test]
+fn every_example_that_ships_is_valid() {
+    let secret = tempfile::NamedTempFile::new().expect("a temporary file");
+    fs::write(secret.path(), "s3cret\n").expect("a password in it");
+    let mut count = 0;
+    for file in fs::read_dir(in_repository("config")).expect("config/") {
+        let path = file.expect("an entry").path();
+        if path.extension().is_none_or(|extension| extension != "yaml") {
+            continue;
+        }
+        let text = fs::read_to_string(&path).expect("the example");
+        let text = text.replace("/run/secrets/convoke-password", &secret.path().display().to_string());
+        let loaded = load_text(&text, &[], &[]);
+        assert!(loaded.is_ok(), "{}: {}", path.display(), loaded.expect_err("problems"));
+        count += 1;
+    }
+    assert!(count >= 4, "{count} examples");
+}
+
+/// The documentation of a key is a line `name:` (behind `#` where it has no default) under the right section, its environment
+/// variable, and its default.
+#[test]
+fn every_key_is_documented_with_its_environment_variable_and_default() {
+    let text = fs::read_to_string(in_repository("config/convoke.yaml")).expect("config/convoke.yaml");
+    let uncommented: String = text.lines().map(|line| uncomment_key(line) + "\n").collect();
+    let documented = documented_keys(&uncommented);
+    let settings = SETTINGS.iter().map(|setting| format!("settings.{}", setting.name));
+    let known: BTreeSet<String> = KEYS.iter().map(|key| key.name.to_owned()).chain(settings).collect();
+    assert_eq!(
+        documented, known,
+        "config/convoke.yaml against the keys that Convoke knows"
+    );
+    for key in &known {
+        let variable = environment_name(key);
+        let mentioned = text
+            .split(|c: char| !c.is_ascii_alphanumeric() && c != '_')
+            .any(|word| word == variable);
+        assert!(mentioned, "{variable} is not documented");
+    }
+    let defaults = load_text(MINIMAL, &[], &[]).expect("the defaults");
+    let shown = load_text(
+        &text,
+        &[
+            ("CONVOKE_UPSTREAM_BOOTSTRAP", "kafka:9092"),
+            ("CONVOKE_STORE_DATA", "d"),
+        ],
+        &[],
+    );
+    assert_eq!(
+        shown.expect("config/convoke.yaml").config,
+        defaults.config,
+        "the defaults as documented"
+    );
+}
+
+/// `  # key: value` as `  key: value`; other comments as they are.
+fn uncomment_key(line: &str) -> String {
+    let Some((indent, rest)) = line.split_once("# ") else {
+        return line.to_owned();
+    };
+    let word = rest.split(':').next().unwrap_or_default();
+    let is_key =
+        rest.contains(':') && !word.is_empty() && word.chars().all(|c| c.is_ascii_lowercase() || "_.".contains(c));
+    if is_key && indent.trim().is_empty() {
+        format!("{indent}{rest}")
+    } else {
+        line.to_owned()
+    }
+}
+
+fn documented_keys(text: &str) -> BTreeSet<String> {
+    fn walk(prefix: &str, value: &serde_yaml::Value, keys: &mut BTreeSet<String>) {
+        match value {
+            serde_yaml::Value::Mapping(entries) => {
+                for (key, value) in entries {
+                    let name = key.as_str().expect("a name");
+                    let full = if prefix.is_empty() {
+                        name.to_owned()
+                    } else {
+                        format!("{prefix}.{name}")
+                    };
+                    walk(&full, value, keys);
+                }
+            }
+            _ => {
+                keys.insert(prefix.to_owned());
+            }
+        }
+    }
+    let value = serde_yaml::from_str(text).expect("YAML");
+    let mut keys = BTreeSet::new();
+    walk("", &value, &mut keys);
+    keys
+}
+
+#[test]
+fn all_problems_are_reported_at_once_with_file_line_and_key() {
+    let text = "\
+upstream:
+  bootstrap: [kafka:9092, kafka]
+  conect_timeout: 10s
+listen:
+  bootstrap: 127.0.0.1:19092
+  node_ports: 19090-19099
+  advertized: kafka
+limits:
+  frame_max: six
+  idle_timeout: 10
+  buffer: 1
+settings:
+  group.max.size: 0
+  group.max.sise: 7
+  group.consumer.max.size: 7
+retention: 7
+";
+    expect_messages(
+        text,
+        &[
+            "convoke.yaml:2:27: upstream.bootstrap: `kafka` is not HOST:PORT: the port is missing",
+            "convoke.yaml:3:3: upstream.conect_timeout: unknown key; did you mean upstream.connect_timeout?",
+            "convoke.yaml:7:3: listen.advertized: unknown key; did you mean listen.advertise?",
+            "convoke.yaml:9:14: limits.frame_max: `six` is not a size; write a number of bytes, or one with a unit such as 64KiB or 100MiB",
+            "convoke.yaml:10:17: limits.idle_timeout: `10` is not a duration; write a number and a unit, such as 500ms, 10s, 5m, 1h or 7d",
+            "convoke.yaml:11:11: limits.buffer: 1 is out of range; it may be 4096 to 16777216 bytes",
+            "convoke.yaml:13:19: settings.group.max.size: 0 is out of range; Kafka takes 1 to 2147483647",
+            "convoke.yaml:14:3: settings.group.max.sise: unknown key; did you mean group.max.size?",
+            "convoke.yaml:15:3: settings.group.consumer.max.size: unknown key; of Kafka's settings these can be given: \
+             group.initial.rebalance.delay.ms, group.max.session.timeout.ms, group.max.size, group.min.session.timeout.ms, \
+             offset.metadata.max.bytes, offsets.retention.check.interval.ms, offsets.retention.minutes",
+            "convoke.yaml:16:1: retention: unknown key; here can stand: upstream, listen, admin, store, groups, limits, \
+             drain_timeout, log, settings",
+            "configuration: store.data: missing; give --data DIR, CONVOKE_STORE_DATA or the key in the file",
+        ],
+    );
+}
+
+#[test]
+fn wrong_shapes_are_named() {
+    expect_messages(
+        "upstream: kafka:9092\nlisten:\n  bootstrap: [a, b]\ngroups:\n  delegate: {a: b}\nstore: {data: d}\nstore: {data: e}\n",
+        &[
+            "convoke.yaml:1:11: upstream: expected a section with keys, found a single value",
+            "convoke.yaml:3:14: listen.bootstrap: expected a single value, found a list",
+            "convoke.yaml:5:13: groups.delegate: expected a list, found a section with keys",
+            "convoke.yaml:7:1: store: given twice; it stands in line 6 already",
+            "configuration: upstream.bootstrap: missing; give --upstream HOST:PORT, CONVOKE_UPSTREAM_BOOTSTRAP or the key in the file",
+        ],
+    );
+}
+
+#[test]
+fn contradictions_are_found() {
+    let text = format!(
+        "{MINIMAL}\
+listen:
+  bootstrap: 0.0.0.0:19092
+  node_ports: 19090-19099
+admin:
+  listen: 127.0.0.1:19092
+settings:
+  group.min.session.timeout.ms: 20
+  group.max.session.timeout.ms: 10
+limits:
+  frame_max: 1MiB
+  owned_request_max: 2MiB
+"
+    );
+    expect_messages(
+        &text,
+        &[
+            "convoke.yaml:4:14: listen.advertise: missing: listen.bootstrap (0.0.0.0:19092) is bound on every address of the \
+             machine, and clients must be told one; give the name they reach it by, such as convoke.example:{port}",
+            "convoke.yaml:5:15: listen.node_ports: 19090-19099 holds the port of listen.bootstrap (19092); choose a range without it",
+            "convoke.yaml:5:15: listen.node_ports: 19090-19099 holds the port of admin.listen (19092); move one of them",
+            "convoke.yaml:7:11: admin.listen: 127.0.0.1:19092 is the port of listen.bootstrap (0.0.0.0:19092) too; give it another",
+            "convoke.yaml:9:33: settings.group.min.session.timeout.ms: 20 is larger than group.max.session.timeout.ms (10)",
+            "convoke.yaml:13:22: limits.owned_request_max: larger than limits.frame_max, which every request must fit in",
+        ],
+    );
+}
+
+#[test]
+fn a_sidecar_in_front_of_some_nodes_is_refused_with_the_reason() {
+    let said = load_text(
+        &format!("{MINIMAL}listen:\n  nodes_in_front: [1]\n  elsewhere: kafka-{{node}}:19092\n"),
+        &[],
+        &[],
+    )
+    .expect_err("refused");
+    assert_eq!(
+        said.matches("needs a store that all sidecars share").count(),
+        2,
+        "{said}"
+    );
+}
+
+#[test]
+fn sasl_is_whole_or_absent_and_passwords_are_never_printed() {
+    let said = load_text(
+        &format!("{MINIMAL}x: 1\n"),
+        &[("CONVOKE_UPSTREAM_SASL_PASSWORD", "hunter2")],
+        &[],
+    );
+    let said = said.expect_err("problems");
+    assert!(said.contains("upstream.sasl.mechanism: missing"), "{said}");
+    assert!(said.contains("upstream.sasl.username: missing"), "{said}");
+    assert!(!said.contains("hunter2"), "{said}");
+    let text =
+        "upstream:\n  bootstrap: k:1\n  sasl: {mechanism: PLAIN, username: u, password: hunter2}\nstore: {data: d}\n";
+    let loaded = load_text(text, &[], &[]).expect("a whole section");
+    assert_eq!(
+        loaded.config.upstream.sasl.as_ref().map(|sasl| sasl.password.as_str()),
+        Some("hunter2")
+    );
+    assert!(!format!("{loaded:?}").contains("hunter2"));
+}
+
+#[test]
+fn flags_win_over_the_environment_and_that_over_the_file() {
+    let text = format!("{MINIMAL}listen: {{bootstrap: 'a:1'}}\ndrain_timeout: 1s\nlog: {{level: warn}}\n");
+    let environment = [
+        ("CONVOKE_LISTEN_BOOTSTRAP", "b:2"),
+        ("CONVOKE_DRAIN_TIMEOUT", "2s"),
+        ("CONVOKE_LOG_LEVEL", ""),
+        ("CONVOKE_SETTINGS_GROUP_MAX_SIZE", "5"),
+        ("CONVOKE_GROUPS_DELEGATE", "a, b*"),
+    ];
+    let flags = [
+        ("--listen", "listen.bootstrap", "c:3"),
+        ("--set", "group.initial.rebalance.delay.ms", "0"),
+        ("--set", "listen.node_ports", "40000+{node}"),
+    ];
+    let config = load_text(&text, &environment, &flags).expect("valid").config;
+    let bootstrap = HostPort {
+        host: "c".to_owned(),
+        port: 3,
+    };
+    assert_eq!(config.listen.bootstrap, bootstrap);
+    assert_eq!(config.listen.nodes, NodePorts::Base(40_000));
+    assert_eq!(config.drain_timeout.as_secs(), 2);
+    assert_eq!(config.log.filter, "warn");
+    assert_eq!(config.groups.delegate, ["a", "b*"]);
+    let settings: Vec<_> = config
+        .settings
+        .iter()
+        .map(|(name, value)| format!("{name}={value}"))
+        .collect();
+    assert_eq!(settings, ["group.initial.rebalance.delay.ms=0", "group.max.size=5"]);
+}
+
+#[test]
+fn variables_that_set_nothing_are_warned_of_but_not_those_of_kubernetes() {
+    let environment = [
+        ("CONVOKE_LIMITS_FRAME_MX", "1"),
+        ("CONVOKE_SERVICE_HOST", "10.0.0.1"),
+        ("CONVOKE_PORT_9092_TCP", "tcp://10.0.0.1:9092"),
+        ("CONVOKE_CONFIG", "x"),
+        ("PATH", "/bin"),
+    ];
+    let warnings = load_text(MINIMAL, &environment, &[]).expect("valid").warnings;
+    let said: Vec<String> = warnings.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        said,
+        ["environment variable CONVOKE_LIMITS_FRAME_MX: sets no key; did you mean CONVOKE_LIMITS_FRAME_MAX?"]
+    );
+}
+
+#[test]
+fn what_is_no_yaml_or_no_file_is_said_with_its_place() {
+    let said = load_text("upstream:\n  bootstrap: [a\nstore: 1\n", &[], &[]).expect_err("problems");
+    assert!(said.starts_with("convoke.yaml:3:"), "{said}");
+    let absent = Sources {
+        file: Some(PathBuf::from("/nonexistent/convoke.yaml")),
+        ..Sources::default()
+    };
+    let error: ConfigError = load(&absent).expect_err("absent");
+    assert!(
+        error.to_string().contains("cannot read /nonexistent/convoke.yaml"),
+        "{error}"
+    );
+}
+
+#[test]
+fn unknown_flags_of_set_name_the_nearest_key() {
+    let said = load_text(MINIMAL, &[], &[("--set", "limit.frame_max", "1MiB")]).expect_err("unknown");
+    assert_eq!(
+        said,
+        "flag --set: limit.frame_max: unknown key; did you mean limits.frame_max?"
+    );
+}
