@@ -1,9 +1,14 @@
 //! Durable state: the latest value of each record key, per shard.
 
+pub mod embedded;
+pub mod memory;
+mod stats;
+
 use std::future::Future;
 use std::pin::Pin;
 
 use crate::coordinator::record::RawRecord;
+pub use stats::StoreStats;
 
 /// A shard's number: the partition of the upstream's `__consumer_offsets` its groups hash to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

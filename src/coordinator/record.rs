@@ -166,6 +166,16 @@ impl Record {
     }
 }
 
+/// The group of a stored key, whatever its type: each of Kafka's coordinator keys, and ours, begins with it.
+///
+/// # Errors
+/// The key ends before the group's name does, or the name is no text.
+pub fn key_group_id(key: &[u8]) -> Result<Text, RecordError> {
+    let mut key = Reader::new("record key", key);
+    key.int16("type")?;
+    key.text("group", Form::Classic)
+}
+
 fn group_key(key_type: i16, group_id: &str) -> Bytes {
     let mut out = Writer::new(key_type, group_id.len() + 2);
     out.text(group_id);

@@ -1,0 +1,123 @@
+//! The store of a single sidecar: one file, one writer.
+//!
+//! Callers put batches into a queue; a thread of its own makes all that wait durable in one transaction. After a failure
+//! the file is opened anew as soon as somebody asks for it, so a disk that has room again needs no restart.
+
+mod file;
+mod queue;
+#[cfg(test)]
+mod tests;
+mod writer;
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, mpsc};
+use std::thread::{self, JoinHandle};
+
+use tokio::sync::oneshot;
+
+use super::{Incarnation, ShardId, StateStore, StoreError, StoreFuture, StoreStats};
+use crate::coordinator::record::RawRecord;
+use file::StateFile;
+use queue::{QUEUE_BYTES, Queue};
+use writer::{Opener, Writer};
+
+/// State in one file of this machine. Dropping it writes what still waits and closes the file.
+#[derive(Debug)]
+pub struct EmbeddedStore {
+    path: PathBuf,
+    queue: Arc<Queue>,
+    stats: Arc<StoreStats>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl EmbeddedStore {
+    /// Opens the file at `path` or makes it, with its directory, where there is none. If the number of shards is not the
+    /// one the file was written with, every record is moved to the shard that its group belongs to now.
+    /// Waits until the file was read and checked: a second for some hundred megabytes.
+    ///
+    /// # Errors
+    /// The file is damaged, another process has it, or the disk says no.
+    pub fn open(path: &Path, shards: u32) -> Result<Self, StoreError> {
+        let file = path.to_owned();
+        Self::start(path, QUEUE_BYTES, Box::new(move || StateFile::open(&file, shards)))
+    }
+
+    fn start(path: &Path, queue_bytes: usize, opener: Opener) -> Result<Self, StoreError> {
+        let queue = Arc::new(Queue::new(queue_bytes));
+        let stats = Arc::new(StoreStats::default());
+        let (opened, result) = mpsc::sync_channel(1);
+        let writer = (queue.clone(), stats.clone());
+        let thread = thread::Builder::new().name("store".to_owned()).spawn(move || {
+            let (queue, stats) = writer;
+            let _end = EndOnDrop(queue.clone());
+            match Writer::open(queue, stats, opener) {
+                Ok(writer) => {
+                    // The opener waits for it; should it be gone, the queue is closed as well.
+                    let _ = opened.send(Ok(()));
+                    writer.run();
+                }
+                Err(error) => {
+                    let _ = opened.send(Err(error));
+                }
+            }
+        });
+        let thread = thread.map_err(|error| StoreError::Io {
+            path: path.display().to_string(),
+            reason: format!("no thread for it: {error}"),
+        })?;
+        result.recv().unwrap_or_else(|_| Err(ended(path)))?;
+        Ok(Self {
+            path: path.to_owned(),
+            queue,
+            stats,
+            thread: Some(thread),
+        })
+    }
+
+    /// Counters and sizes, for metrics.
+    #[must_use]
+    pub fn stats(&self) -> Arc<StoreStats> {
+        self.stats.clone()
+    }
+
+    fn answer<T: Send + 'static>(&self, result: oneshot::Receiver<Result<T, StoreError>>) -> StoreFuture<T> {
+        let path = self.path.clone();
+        Box::pin(async move { result.await.unwrap_or_else(|_| Err(ended(&path))) })
+    }
+}
+
+impl StateStore for EmbeddedStore {
+    fn load(&self, shard: ShardId) -> StoreFuture<(Incarnation, Vec<RawRecord>)> {
+        self.answer(self.queue.load(shard))
+    }
+
+    fn append(&self, shard: ShardId, incarnation: Incarnation, batch: Vec<RawRecord>) -> StoreFuture<()> {
+        self.answer(self.queue.append(&self.path, shard, incarnation, batch))
+    }
+}
+
+impl Drop for EmbeddedStore {
+    fn drop(&mut self) {
+        self.queue.close();
+        if let Some(thread) = self.thread.take() {
+            // A thread that panicked has nothing more to say.
+            let _ = thread.join();
+        }
+    }
+}
+
+fn ended(path: &Path) -> StoreError {
+    StoreError::Io {
+        path: path.display().to_string(),
+        reason: "the store has ended".to_owned(),
+    }
+}
+
+/// Whatever ends the thread, nobody waits for it for ever.
+struct EndOnDrop(Arc<Queue>);
+
+impl Drop for EndOnDrop {
+    fn drop(&mut self) {
+        self.0.end();
+    }
+}

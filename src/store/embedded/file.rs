@@ -1,0 +1,365 @@
+//! The state file: one `redb` database, opened, checked, read and written, with every way it can fail named.
+//!
+//! Every commit is a two-phase one and every open checks every page: without the one, a damaged newest commit would be
+//! taken for a torn one and rolled back in silence; without the other, a file that was closed in peace would be trusted.
+//! redb may still panic on bytes nobody foresaw, so all of it runs inside [`contained`].
+
+use std::collections::BTreeMap;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, ErrorKind};
+use std::panic::{self, AssertUnwindSafe};
+use std::path::{Path, PathBuf};
+
+use bytes::Bytes;
+use redb::backends::FileBackend;
+use redb::{
+    CommitError, Database, DatabaseError, Durability, ReadableDatabase, ReadableTable, ReadableTableMetadata,
+    StorageBackend, StorageError, TableDefinition, TableError, TransactionError, WriteTransaction,
+};
+
+use crate::coordinator::record::{self, RawRecord};
+use crate::runtime::shard_of;
+use crate::store::{ShardId, StoreError};
+
+/// Shard number (big-endian) and record key, to record value. The shard comes first so that one is read in one run;
+/// Kafka's key order (group, topic, partition) keeps the partitions of one commit together.
+const RECORDS: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("records");
+const META: TableDefinition<'_, &str, u64> = TableDefinition::new("meta");
+const META_FORMAT: &str = "format";
+const META_SHARDS: &str = "shards";
+const FORMAT: u64 = 1;
+
+/// State is read once at a load and never again, so the cache only serves the tree's inner pages.
+const CACHE_BYTES: usize = 64 * 1024 * 1024;
+const SHARD_PREFIX: usize = size_of::<u32>();
+
+/// What one transaction writes, in key order; `None` removes.
+pub(super) type Writes = BTreeMap<Vec<u8>, Option<Bytes>>;
+
+/// The open file. After any error it is to be dropped and opened again: redb accepts nothing after an I/O error.
+#[derive(Debug)]
+pub(super) struct StateFile {
+    database: Database,
+    path: PathBuf,
+}
+
+/// The key under which a shard's record is kept.
+pub(super) fn stored_key(shard: ShardId, key: &[u8]) -> Vec<u8> {
+    let mut stored = Vec::with_capacity(SHARD_PREFIX + key.len());
+    stored.extend_from_slice(&shard.0.to_be_bytes());
+    stored.extend_from_slice(key);
+    stored
+}
+
+impl StateFile {
+    /// Opens the file, or makes it where there is none, and brings it to `shards` shards.
+    pub(super) fn open(path: &Path, shards: u32) -> Result<Self, StoreError> {
+        Self::open_with(path, shards, |backend| backend)
+    }
+
+    /// `wrap` stands between redb and the file.
+    pub(super) fn open_with<B: StorageBackend>(
+        path: &Path,
+        shards: u32,
+        wrap: impl Fn(FileBackend) -> B,
+    ) -> Result<Self, StoreError> {
+        contained(path, || {
+            if path.try_exists().map_err(|error| io_error(path, &error))? {
+                Self::open_existing(path, shards, &wrap)
+            } else {
+                Self::create(path, shards, &wrap)
+            }
+        })
+    }
+
+    /// A new file is made under another name and renamed when it is whole, so that under its own name an empty or
+    /// half-made file is always damage, never a fresh start.
+    fn create<B: StorageBackend>(
+        path: &Path,
+        shards: u32,
+        wrap: &impl Fn(FileBackend) -> B,
+    ) -> Result<Self, StoreError> {
+        let directory = match path.parent() {
+            Some(parent) if !parent.as_os_str().is_empty() => parent,
+            _ => Path::new("."),
+        };
+        fs::create_dir_all(directory).map_err(|error| io_error(directory, &error))?;
+        let mut unfinished = path.as_os_str().to_owned();
+        unfinished.push(".new");
+        let unfinished = PathBuf::from(unfinished);
+        let file = match Self::create_unfinished(&unfinished, shards, wrap) {
+            // Left behind by a start that did not come to its end.
+            Err(StoreError::Damaged { .. }) => {
+                fs::remove_file(&unfinished).map_err(|error| io_error(&unfinished, &error))?;
+                Self::create_unfinished(&unfinished, shards, wrap)?
+            }
+            made => made?,
+        };
+        fs::rename(&unfinished, path).map_err(|error| io_error(path, &error))?;
+        let synced = File::open(directory).and_then(|directory| directory.sync_all());
+        synced.map_err(|error| io_error(directory, &error))?;
+        Ok(Self {
+            path: path.to_owned(),
+            ..file
+        })
+    }
+
+    fn create_unfinished<B: StorageBackend>(
+        path: &Path,
+        shards: u32,
+        wrap: &impl Fn(FileBackend) -> B,
+    ) -> Result<Self, StoreError> {
+        contained(path, || {
+            let file = Self::database(path, wrap)?;
+            let transaction = file.begin()?;
+            {
+                let records = transaction.open_table(RECORDS).map_err(|e| file.table_error(e))?;
+                let mut meta = transaction.open_table(META).map_err(|e| file.table_error(e))?;
+                if !records.is_empty().map_err(|e| file.storage_error(e))? {
+                    return Err(file.damaged("an unfinished file has records".to_owned()));
+                }
+                for (name, value) in [(META_FORMAT, FORMAT), (META_SHARDS, u64::from(shards))] {
+                    meta.insert(name, value).map_err(|e| file.storage_error(e))?;
+                }
+            }
+            file.finish(transaction)?;
+            Ok(file)
+        })
+    }
+
+    fn open_existing<B: StorageBackend>(
+        path: &Path,
+        shards: u32,
+        wrap: &impl Fn(FileBackend) -> B,
+    ) -> Result<Self, StoreError> {
+        let length = fs::metadata(path).map_err(|error| io_error(path, &error))?.len();
+        if length == 0 {
+            return Err(damaged(path, "it is empty".to_owned()));
+        }
+        let file = Self::database(path, wrap)?;
+        let kept = file.shards()?;
+        if kept != u64::from(shards) {
+            file.reshard(shards)?;
+        }
+        Ok(file)
+    }
+
+    fn database<B: StorageBackend>(path: &Path, wrap: &impl Fn(FileBackend) -> B) -> Result<Self, StoreError> {
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create(true).truncate(false);
+        // Names of groups, members and hosts are nobody else's business.
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        let file = options.open(path).map_err(|error| io_error(path, &error))?;
+        let backend = FileBackend::new(file).map_err(|error| database_error(path, error))?;
+        let database = redb::Builder::new()
+            .set_cache_size(CACHE_BYTES)
+            .set_check_integrity_on_open(true)
+            .create_with_backend(wrap(backend))
+            .map_err(|error| database_error(path, error))?;
+        Ok(Self {
+            database,
+            path: path.to_owned(),
+        })
+    }
+
+    /// How many shards the file's records are keyed by.
+    fn shards(&self) -> Result<u64, StoreError> {
+        let transaction = self.database.begin_read().map_err(|e| self.transaction_error(e))?;
+        let meta = transaction.open_table(META).map_err(|e| self.table_error(e))?;
+        let read = |name| -> Result<u64, StoreError> {
+            let value = meta.get(name).map_err(|e| self.storage_error(e))?;
+            let value = value.ok_or_else(|| self.damaged(format!("it does not say its {name}")))?;
+            Ok(value.value())
+        };
+        let format = read(META_FORMAT)?;
+        if format != FORMAT {
+            let reason = format!("its format is {format}, this version of Convoke reads {FORMAT}");
+            return Err(self.damaged(reason));
+        }
+        read(META_SHARDS)
+    }
+
+    /// Keys every record by the shard that its group belongs to now, all in one transaction.
+    fn reshard(&self, shards: u32) -> Result<(), StoreError> {
+        let transaction = self.begin()?;
+        {
+            let mut records = transaction.open_table(RECORDS).map_err(|e| self.table_error(e))?;
+            let mut moved = Vec::new();
+            for entry in records.iter().map_err(|e| self.storage_error(e))? {
+                let (stored, value) = entry.map_err(|e| self.storage_error(e))?;
+                let stored = stored.value();
+                let key = self.record_key(stored)?;
+                let group_id = record::key_group_id(key)
+                    .map_err(|error| self.damaged(format!("a record's key is not readable: {error}")))?;
+                let renamed = stored_key(shard_of(&group_id, shards), key);
+                if renamed != stored {
+                    moved.push((stored.to_vec(), renamed, value.value().to_vec()));
+                }
+            }
+            for (stored, _, _) in &moved {
+                records.remove(stored.as_slice()).map_err(|e| self.storage_error(e))?;
+            }
+            for (_, renamed, value) in &moved {
+                let inserted = records.insert(renamed.as_slice(), value.as_slice());
+                inserted.map_err(|e| self.storage_error(e))?;
+            }
+            let mut meta = transaction.open_table(META).map_err(|e| self.table_error(e))?;
+            let inserted = meta.insert(META_SHARDS, u64::from(shards));
+            inserted.map_err(|e| self.storage_error(e))?;
+        }
+        self.finish(transaction)
+    }
+
+    /// Every record of the shard.
+    pub(super) fn load(&self, shard: ShardId) -> Result<Vec<RawRecord>, StoreError> {
+        contained(&self.path, || {
+            let transaction = self.database.begin_read().map_err(|e| self.transaction_error(e))?;
+            let records = transaction.open_table(RECORDS).map_err(|e| self.table_error(e))?;
+            let from = shard.0.to_be_bytes();
+            let mut loaded = Vec::new();
+            let range = records.range(from.as_slice()..).map_err(|e| self.storage_error(e))?;
+            for entry in range {
+                let (stored, value) = entry.map_err(|e| self.storage_error(e))?;
+                let stored = stored.value();
+                if !stored.starts_with(&from) {
+                    break;
+                }
+                loaded.push(RawRecord {
+                    key: Bytes::copy_from_slice(self.record_key(stored)?),
+                    value: Some(Bytes::copy_from_slice(value.value())),
+                });
+            }
+            Ok(loaded)
+        })
+    }
+
+    /// Makes the writes durable, all or none. After an error either may be the case: the next opening tells.
+    pub(super) fn commit(&self, writes: &Writes) -> Result<(), StoreError> {
+        contained(&self.path, || {
+            let transaction = self.begin()?;
+            {
+                let mut records = transaction.open_table(RECORDS).map_err(|e| self.table_error(e))?;
+                for (key, value) in writes {
+                    match value {
+                        Some(value) => records.insert(key.as_slice(), value.as_ref()).map(drop),
+                        None => records.remove(key.as_slice()).map(drop),
+                    }
+                    .map_err(|e| self.storage_error(e))?;
+                }
+            }
+            self.finish(transaction)
+        })
+    }
+
+    /// Closes the file, so that the next start need not repair it.
+    pub(super) fn close(self) -> Result<(), StoreError> {
+        let Self { database, path } = self;
+        contained(&path, || database.close().map_err(|error| database_error(&path, error)))
+    }
+
+    /// Lets go of a file that failed; what redb makes of the attempt no longer matters.
+    pub(super) fn abandon(self) {
+        let Self { database, path } = self;
+        // The failure that led here was reported; this one would say the same.
+        let _ = contained(&path, || {
+            drop(database);
+            Ok(())
+        });
+    }
+
+    pub(super) fn length(&self) -> u64 {
+        fs::metadata(&self.path).map_or(0, |metadata| metadata.len())
+    }
+
+    fn begin(&self) -> Result<WriteTransaction, StoreError> {
+        let mut transaction = self.database.begin_write().map_err(|e| self.transaction_error(e))?;
+        transaction.set_two_phase_commit(true);
+        let durable = transaction.set_durability(Durability::Immediate);
+        durable.map_err(|error| self.damaged(error.to_string()))?;
+        Ok(transaction)
+    }
+
+    fn finish(&self, transaction: WriteTransaction) -> Result<(), StoreError> {
+        transaction.commit().map_err(|error| match error {
+            CommitError::Storage(error) => self.storage_error(error),
+            error => self.damaged(error.to_string()),
+        })
+    }
+
+    fn record_key<'a>(&self, stored: &'a [u8]) -> Result<&'a [u8], StoreError> {
+        stored
+            .get(SHARD_PREFIX..)
+            .ok_or_else(|| self.damaged(format!("a key is {} bytes long", stored.len())))
+    }
+
+    fn damaged(&self, reason: String) -> StoreError {
+        damaged(&self.path, reason)
+    }
+
+    fn storage_error(&self, error: StorageError) -> StoreError {
+        storage_error(&self.path, error)
+    }
+
+    fn transaction_error(&self, error: TransactionError) -> StoreError {
+        match error {
+            TransactionError::Storage(error) => self.storage_error(error),
+            error => self.damaged(error.to_string()),
+        }
+    }
+
+    fn table_error(&self, error: TableError) -> StoreError {
+        match error {
+            TableError::Storage(error) => self.storage_error(error),
+            error => self.damaged(error.to_string()),
+        }
+    }
+}
+
+/// Runs `work`, and takes a panic of redb for what it is: damage that it did not foresee.
+fn contained<T>(path: &Path, work: impl FnOnce() -> Result<T, StoreError>) -> Result<T, StoreError> {
+    panic::catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
+        let said = panic.downcast_ref::<String>().map(String::as_str);
+        let said = said.or_else(|| panic.downcast_ref::<&str>().copied());
+        Err(damaged(path, said.unwrap_or("it cannot be read").to_owned()))
+    })
+}
+
+fn damaged(path: &Path, reason: String) -> StoreError {
+    StoreError::Damaged {
+        path: path.display().to_string(),
+        reason,
+    }
+}
+
+fn io_error(path: &Path, error: &io::Error) -> StoreError {
+    StoreError::Io {
+        path: path.display().to_string(),
+        reason: error.to_string(),
+    }
+}
+
+fn database_error(path: &Path, error: DatabaseError) -> StoreError {
+    match error {
+        DatabaseError::DatabaseAlreadyOpen | DatabaseError::LockProtocolMismatch => StoreError::InUse {
+            path: path.display().to_string(),
+        },
+        DatabaseError::Storage(error) => storage_error(path, error),
+        error => damaged(path, error.to_string()),
+    }
+}
+
+fn storage_error(path: &Path, error: StorageError) -> StoreError {
+    match error {
+        // A file that is no database, or ends before its own header says.
+        StorageError::Io(error) if matches!(error.kind(), ErrorKind::InvalidData | ErrorKind::UnexpectedEof) => {
+            damaged(path, error.to_string())
+        }
+        StorageError::Io(error) => io_error(path, &error),
+        StorageError::PreviousIo | StorageError::DatabaseClosed | StorageError::Backend(_) => StoreError::Io {
+            path: path.display().to_string(),
+            reason: error.to_string(),
+        },
+        error => damaged(path, error.to_string()),
+    }
+}

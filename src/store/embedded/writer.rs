@@ -1,0 +1,167 @@
+//! The store's thread: takes everything that waits, and makes it durable in one transaction (group commit).
+//!
+//! While one transaction is on its way to the disk the next fills up in the queue, so that the number of transactions
+//! follows the disk's speed and not the number of batches.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::file::{StateFile, Writes, stored_key};
+use super::queue::{Append, Loaded, Queue, Task};
+use crate::store::{Incarnation, ShardId, StoreError, StoreStats};
+
+/// A file that could not be opened is not tried again at once: opening it reads all of it.
+const REOPEN_PAUSE: Duration = Duration::from_millis(200);
+
+/// Opens the file; called again after every failure.
+pub(super) type Opener = Box<dyn Fn() -> Result<StateFile, StoreError> + Send>;
+
+/// What the thread owns.
+pub(super) struct Writer {
+    queue: Arc<Queue>,
+    stats: Arc<StoreStats>,
+    opener: Opener,
+    /// `None` after a failure, until it could be opened again.
+    file: Option<StateFile>,
+    /// Of the last attempt to open it.
+    last_failure: Option<(Instant, StoreError)>,
+    /// The incarnation of each shard that may append; none once one of its appends failed.
+    incarnations: BTreeMap<ShardId, Incarnation>,
+    last_incarnation: u64,
+}
+
+impl Writer {
+    /// Opens the file for the first time.
+    pub(super) fn open(queue: Arc<Queue>, stats: Arc<StoreStats>, opener: Opener) -> Result<Self, StoreError> {
+        let file = opener()?;
+        stats.set_file_bytes(file.length());
+        Ok(Self {
+            queue,
+            stats,
+            opener,
+            file: Some(file),
+            last_failure: None,
+            incarnations: BTreeMap::new(),
+            last_incarnation: 0,
+        })
+    }
+
+    /// Works until the queue is closed and empty, then closes the file.
+    pub(super) fn run(mut self) {
+        while let Some(tasks) = self.queue.take() {
+            self.work(tasks);
+        }
+        if let Some(file) = self.file.take() {
+            // Everything acknowledged is durable already; an error here only costs the next start a repair.
+            let _ = file.close();
+        }
+    }
+
+    fn work(&mut self, tasks: Vec<Task>) {
+        let mut group = Vec::new();
+        for task in tasks {
+            match task {
+                Task::Append(append) if self.is_current(append.shard, append.incarnation) => group.push(append),
+                Task::Append(append) => {
+                    self.stats.batch_failed();
+                    append.answer(Err(StoreError::Superseded));
+                }
+                Task::Refuse(append, error) => self.fail(append, error),
+                Task::Load { shard, done } => {
+                    self.commit(std::mem::take(&mut group));
+                    // The caller may have given up waiting.
+                    let _ = done.send(self.load(shard));
+                }
+            }
+        }
+        self.commit(group);
+    }
+
+    fn is_current(&self, shard: ShardId, incarnation: Incarnation) -> bool {
+        self.incarnations.get(&shard) == Some(&incarnation)
+    }
+
+    fn load(&mut self, shard: ShardId) -> Result<Loaded, StoreError> {
+        // Whatever comes of it, what was loaded before may no longer append.
+        self.incarnations.remove(&shard);
+        let loaded = self.file().and_then(|file| file.load(shard));
+        let records = loaded.inspect_err(|_| self.abandon())?;
+        self.last_incarnation += 1;
+        let incarnation = Incarnation(self.last_incarnation);
+        self.incarnations.insert(shard, incarnation);
+        Ok((incarnation, records))
+    }
+
+    /// One transaction for the whole group. Two batches that touch one key are in it in their order, the later wins.
+    fn commit(&mut self, group: Vec<Append>) {
+        let mut writes = Writes::new();
+        for append in &group {
+            for record in &append.batch {
+                writes.insert(stored_key(append.shard, &record.key), record.value.clone());
+            }
+        }
+        if writes.is_empty() {
+            for append in group {
+                self.succeed(append);
+            }
+            return;
+        }
+        let committed = self.file().and_then(|file| {
+            file.commit(&writes)?;
+            Ok(file.length())
+        });
+        match committed {
+            Ok(length) => {
+                self.stats.committed(length);
+                for append in group {
+                    self.succeed(append);
+                }
+            }
+            Err(error) => {
+                self.abandon();
+                for append in group {
+                    self.fail(append, error.clone());
+                }
+            }
+        }
+    }
+
+    fn succeed(&self, append: Append) {
+        self.stats.batch_durable(append.batch.len(), append.since.elapsed());
+        append.answer(Ok(()));
+    }
+
+    fn fail(&mut self, append: Append, error: StoreError) {
+        if self.is_current(append.shard, append.incarnation) {
+            self.incarnations.remove(&append.shard);
+        }
+        self.stats.batch_failed();
+        append.answer(Err(error));
+    }
+
+    /// The open file; opens it again if it failed before.
+    fn file(&mut self) -> Result<&StateFile, StoreError> {
+        let file = match self.file.take() {
+            Some(file) => file,
+            None => self.reopen()?,
+        };
+        Ok(self.file.insert(file))
+    }
+
+    fn reopen(&mut self) -> Result<StateFile, StoreError> {
+        if let Some((at, error)) = &self.last_failure
+            && at.elapsed() < REOPEN_PAUSE
+        {
+            return Err(error.clone());
+        }
+        (self.opener)().inspect_err(|error| self.last_failure = Some((Instant::now(), error.clone())))
+    }
+
+    /// redb refuses everything after an I/O error, and what it has in memory may not be what the disk has.
+    fn abandon(&mut self) {
+        if let Some(file) = self.file.take() {
+            file.abandon();
+        }
+    }
+}
