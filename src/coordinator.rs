@@ -3,11 +3,27 @@
 //! `Shard::step(now, input)` answers with records to append, replies to send and events to tell. Requests make records,
 //! records change memory, and loading a shard applies the same records, so memory and disk cannot disagree.
 //! A reply leaves only when everything it could have seen is durable.
+//!
+//! | part | its job |
+//! |---|---|
+//! | `shard` | one step: timers, input, records and held replies out |
+//! | `admission`, `ownership` | what is decided before a group is looked at; whether the group is ours |
+//! | `groups` | the group map and the offsets: what concerns both |
+//! | `group` | the kinds of group; `classic` is one, a new one is a module beside it |
+//! | `offsets`, `record` | committed offsets and their rules; Kafka's record formats |
 
+mod admission;
+mod classic;
+mod context;
 pub mod event;
+mod group;
+mod groups;
 pub mod input;
+mod member_id;
 pub mod offsets;
+mod ownership;
 pub mod record;
 pub mod request;
 pub mod settings;
 pub mod shard;
+mod timer;

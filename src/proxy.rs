@@ -1,4 +1,3 @@
 //! Listeners, client connections, routing, ordering, rewriting.
 
-pub mod api_versions;
 pub mod rewrite;

@@ -63,7 +63,6 @@ pub enum Event {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum RebalanceReason {
     MemberJoined,
-    MemberRejoined,
     LeaderRejoined,
     MetadataChanged,
     StaticMemberReplaced,
@@ -77,9 +76,8 @@ pub enum RebalanceReason {
 
 impl RebalanceReason {
     /// Every reason, so that metrics can be made once at start.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 10] = [
         Self::MemberJoined,
-        Self::MemberRejoined,
         Self::LeaderRejoined,
         Self::MetadataChanged,
         Self::StaticMemberReplaced,
@@ -96,7 +94,6 @@ impl RebalanceReason {
     pub const fn label(self) -> &'static str {
         match self {
             Self::MemberJoined => "member_joined",
-            Self::MemberRejoined => "member_rejoined",
             Self::LeaderRejoined => "leader_rejoined",
             Self::MetadataChanged => "metadata_changed",
             Self::StaticMemberReplaced => "static_member_replaced",

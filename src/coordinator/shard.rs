@@ -1,1 +1,283 @@
 //! One shard: the groups that hash to one partition of `__consumer_offsets`.
+//!
+//! A step fires the timers that are due, takes the input, and hands out what came of it. All records of a step are one batch.
+//! A reply is held until the last batch that existed when it was made is durable, a heartbeat's or a fetch's as well: memory
+//! runs ahead of the store, and nobody may see what a crash could still take back.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use super::admission::{self, Admission};
+use super::context::{Context, Effects};
+use super::event::Event;
+use super::groups::Groups;
+use super::input::{Input, InspectFailure, Lsn, Now, Output, Ticket, UpstreamGroup};
+use super::member_id::MemberIds;
+use super::ownership::{Ownership, Standing};
+use super::record::Record;
+use super::request::{ListGroupsResponse, Request, Response, Text};
+use super::settings::Settings;
+use super::timer::{TimerKey, Timers};
+use crate::wire::error_code::ErrorCode;
+
+/// A longer time between two steps means that the process stood still, in milliseconds.
+const STALL_MS: u64 = 3_000;
+/// How often a shard with group timers wants a step, so that a stall shows, in milliseconds.
+const STEP_AT_LEAST_EVERY_MS: u64 = 1_000;
+
+/// Which partition of `__consumer_offsets` the shard stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ShardNumber(pub u32);
+
+/// The state machine of one shard. See [`Input`] and [`Output`] for what goes in and out.
+#[derive(Debug)]
+pub struct Shard {
+    settings: Arc<Settings>,
+    groups: Groups,
+    ownership: Ownership,
+    timers: Timers,
+    member_ids: MemberIds,
+    /// What came of loading; part of the first step.
+    effects: Effects,
+    last_step_ms: Option<u64>,
+    appended: Lsn,
+    durable: Lsn,
+    held: VecDeque<(Lsn, Ticket, Response)>,
+}
+
+impl Shard {
+    /// An empty shard. Feed it with `replay`, then call `loaded`.
+    #[must_use]
+    pub fn new(number: ShardNumber, settings: Arc<Settings>, seed: u64) -> Self {
+        Self {
+            settings,
+            groups: Groups::default(),
+            ownership: Ownership::default(),
+            timers: Timers::default(),
+            // Shards that share a seed still make ids of their own.
+            member_ids: MemberIds::new(seed ^ (u64::from(number.0) << 32)),
+            effects: Effects::default(),
+            last_step_ms: None,
+            appended: Lsn::default(),
+            durable: Lsn::default(),
+            held: VecDeque::new(),
+        }
+    }
+
+    /// Takes a record in: the one way in which durable state changes, for new records and loaded ones.
+    pub fn replay(&mut self, record: &Record) {
+        self.groups.apply(record);
+        self.ownership.apply(record);
+    }
+
+    /// Everything was replayed: sessions begin now.
+    pub fn loaded(&mut self, now: Now) {
+        self.last_step_ms = Some(now.monotonic_ms);
+        self.arm_expiry(now);
+        let (groups, _, mut cx) = self.lend(now);
+        groups.on_loaded(&mut cx);
+    }
+
+    /// Works on one input and appends what came of it.
+    pub fn step(&mut self, now: Now, input: Input, out: &mut Vec<Output>) {
+        self.renew_after_stall(now);
+        self.fire_due(now);
+        match input {
+            Input::Request { ticket, request } => self.on_request(now, ticket, request, out),
+            Input::Inspected { group_id, result } => self.on_inspected(now, &group_id, result),
+            Input::Durable(lsn) => self.on_durable(lsn, out),
+            Input::TopicsDeleted(topics) => {
+                let (groups, _, mut cx) = self.lend(now);
+                groups.delete_topics(&topics, &mut cx);
+            }
+            Input::Settings(settings) => self.on_settings(now, settings),
+            Input::Tick => {}
+        }
+        // What the input armed without a delay.
+        self.fire_due(now);
+        self.finish(now, out);
+    }
+
+    /// When the shard wants its next step at the latest, in monotonic milliseconds.
+    #[must_use]
+    pub fn next_deadline(&self) -> Option<u64> {
+        let deadline_ms = self.timers.next_deadline()?;
+        match self.last_step_ms {
+            Some(last_ms) if self.timers.any_of_a_group() => {
+                Some(deadline_ms.min(last_ms.saturating_add(STEP_AT_LEAST_EVERY_MS)))
+            }
+            _ => Some(deadline_ms),
+        }
+    }
+
+    /// Ends the shard: answers for every request that is parked or held, so that its client asks again.
+    #[must_use]
+    pub fn unload(self, error: ErrorCode) -> Vec<(Ticket, Response)> {
+        let unsent = self.effects.replies.into_iter().map(|(ticket, _)| ticket);
+        let held = self.held.into_iter().map(|(_, ticket, _)| ticket);
+        let parked = self.groups.parked().chain(self.ownership.parked());
+        let tickets = unsent.chain(held).chain(parked);
+        tickets
+            .map(|ticket| (ticket, Response::Unavailable { error }))
+            .collect()
+    }
+
+    fn on_request(&mut self, now: Now, ticket: Ticket, request: Request, out: &mut Vec<Output>) {
+        if request == Request::View {
+            // For people, who want to see a shard whose store hangs.
+            let response = Response::View(self.groups.view());
+            return out.push(Output::Reply { ticket, response });
+        }
+        let standing = match request.group_id() {
+            Some(group_id) => self.ownership.standing(group_id),
+            None => Standing::Ours,
+        };
+        let admission = admission::admit(&request, standing, &self.settings);
+        let (groups, ownership, mut cx) = self.lend(now);
+        match admission {
+            Admission::Run => run(groups, ownership, ticket, request, &mut cx),
+            Admission::AskFirst(group_id) => ownership.park(&group_id, ticket, request, &mut cx),
+            Admission::Refuse(response) => cx.reply(ticket, response),
+        }
+    }
+
+    fn on_inspected(&mut self, now: Now, group_id: &Text, result: Result<UpstreamGroup, InspectFailure>) {
+        let (groups, ownership, mut cx) = self.lend(now);
+        let Some(parked) = ownership.settle(group_id, &result, &mut cx) else {
+            return;
+        };
+        let Ok(upstream) = result else {
+            let error = ErrorCode::COORDINATOR_LOAD_IN_PROGRESS;
+            for (ticket, _) in parked {
+                cx.reply(ticket, Response::Unavailable { error });
+            }
+            return;
+        };
+        if !upstream.offsets.is_empty() {
+            let offsets = groups.import(group_id, &upstream.offsets, &mut cx);
+            ownership.take_over(group_id, offsets, &mut cx);
+        }
+        let standing = ownership.standing(group_id);
+        for (ticket, request) in parked {
+            match admission::admit(&request, standing, cx.settings) {
+                Admission::Refuse(response) => cx.reply(ticket, response),
+                Admission::Run | Admission::AskFirst(_) => run(groups, ownership, ticket, request, &mut cx),
+            }
+        }
+    }
+
+    fn on_durable(&mut self, lsn: Lsn, out: &mut Vec<Output>) {
+        self.durable = self.durable.max(lsn);
+        while let Some((_, ticket, response)) = self.held.pop_front_if(|(lsn, _, _)| *lsn <= self.durable) {
+            out.push(Output::Reply { ticket, response });
+        }
+    }
+
+    fn on_settings(&mut self, now: Now, settings: Arc<Settings>) {
+        let interval_ms = self.settings.offsets_retention_check_interval_ms;
+        self.settings = settings;
+        if interval_ms != self.settings.offsets_retention_check_interval_ms {
+            self.arm_expiry(now);
+        }
+    }
+
+    /// After a stall nobody could have been heard: every wait of a group begins anew.
+    fn renew_after_stall(&mut self, now: Now) {
+        let gap_ms = self
+            .last_step_ms
+            .map_or(0, |last_ms| now.monotonic_ms.saturating_sub(last_ms));
+        self.last_step_ms = Some(now.monotonic_ms);
+        if gap_ms <= STALL_MS {
+            return;
+        }
+        let members = self.timers.renew_groups(now.monotonic_ms);
+        if members > 0 {
+            self.effects.events.push(Event::SessionsRenewed { gap_ms, members });
+        }
+    }
+
+    fn fire_due(&mut self, now: Now) {
+        let pass = self.timers.pass();
+        while let Some(key) = self.timers.pop_due(now.monotonic_ms, pass) {
+            match key {
+                TimerKey::Expiry => self.expire(now),
+                TimerKey::Verdict(group_id) => self.ownership.forget_verdict(&group_id),
+                TimerKey::Group(group_id, timer) => {
+                    let (groups, _, mut cx) = self.lend(now);
+                    groups.on_timer(&group_id, timer, &mut cx);
+                }
+            }
+        }
+    }
+
+    fn expire(&mut self, now: Now) {
+        let (groups, ownership, mut cx) = self.lend(now);
+        groups.expire(&mut cx);
+        ownership.expire(|group_id| groups.contains(group_id), &mut cx);
+        self.arm_expiry(now);
+    }
+
+    fn arm_expiry(&mut self, now: Now) {
+        let interval_ms = u64::try_from(self.settings.offsets_retention_check_interval_ms).unwrap_or(0);
+        self.timers.arm(now.monotonic_ms, TimerKey::Expiry, interval_ms.max(1));
+    }
+
+    /// Hands out what came of the step. Its replies wait for its records, and for those of earlier steps.
+    fn finish(&mut self, now: Now, out: &mut Vec<Output>) {
+        let (_, ownership, mut cx) = self.lend(now);
+        ownership.mark(&mut cx);
+        let effects = std::mem::take(&mut self.effects);
+        if !effects.records.is_empty() {
+            self.appended = Lsn(self.appended.0 + 1);
+            out.push(Output::Append {
+                lsn: self.appended,
+                records: effects.records,
+            });
+        }
+        out.extend(
+            effects
+                .inspections
+                .into_iter()
+                .map(|group_id| Output::Inspect { group_id }),
+        );
+        out.extend(effects.events.into_iter().map(Output::Event));
+        for (ticket, response) in effects.replies {
+            match self.appended <= self.durable {
+                true => out.push(Output::Reply { ticket, response }),
+                false => self.held.push_back((self.appended, ticket, response)),
+            }
+        }
+    }
+
+    fn lend(&mut self, now: Now) -> (&mut Groups, &mut Ownership, Context<'_>) {
+        let cx = Context {
+            now,
+            settings: &self.settings,
+            timers: &mut self.timers,
+            member_ids: &mut self.member_ids,
+            effects: &mut self.effects,
+        };
+        (&mut self.groups, &mut self.ownership, cx)
+    }
+}
+
+/// Runs a request that was admitted.
+fn run(groups: &mut Groups, ownership: &Ownership, ticket: Ticket, request: Request, cx: &mut Context<'_>) {
+    let response = match request {
+        Request::JoinGroup(request) => return groups.join(ticket, request, cx),
+        Request::SyncGroup(request) => return groups.sync(ticket, request, cx),
+        Request::LeaveGroup(request) => return groups.leave(ticket, request, cx),
+        Request::Heartbeat(request) => groups.heartbeat(&request, cx),
+        Request::OffsetCommit(request) => groups.commit(&request, cx),
+        Request::OffsetFetch(request) => groups.fetch(&request),
+        Request::OffsetDelete(request) => groups.delete_offsets(&request, cx),
+        Request::DeleteGroup { group_id } => groups.delete(&group_id, cx),
+        Request::DescribeGroup { group_id } => Response::DescribeGroup(groups.describe(&group_id)),
+        Request::ListGroups(request) => Response::ListGroups(ListGroupsResponse {
+            groups: groups.list(&request),
+            owned: ownership.marked().cloned().collect(),
+        }),
+        Request::View => Response::View(groups.view()),
+    };
+    cx.reply(ticket, response);
+}

@@ -1,0 +1,97 @@
+//! What is decided about a request before its group is looked at, in the order in which Kafka's clients can see it: its own
+//! form first, then whether the group is ours.
+
+use super::classic::{join_refusal, sync_refusal};
+use super::ownership::Standing;
+use super::request::{LeaveGroupResponse, Request, Response, Text};
+use super::settings::Settings;
+use crate::wire::error_code::ErrorCode;
+
+/// What to do with a request.
+#[derive(Debug)]
+pub(super) enum Admission {
+    Run,
+    /// Park it until the upstream has said who runs the group.
+    AskFirst(Text),
+    Refuse(Response),
+}
+
+pub(super) fn admit(request: &Request, standing: Standing, settings: &Settings) -> Admission {
+    if let Some(response) = malformed(request, settings) {
+        return Admission::Refuse(response);
+    }
+    match (standing, request) {
+        (Standing::Ours, _) => Admission::Run,
+        (Standing::Live, Request::JoinGroup(join)) => Admission::Refuse(join_refusal(
+            ErrorCode::COORDINATOR_LOAD_IN_PROGRESS,
+            join.member_id.clone(),
+        )),
+        (Standing::Live | Standing::OtherType, _) => Admission::Refuse(Response::NotOwned),
+        // The upstream may know it.
+        (Standing::Unknown, Request::DescribeGroup { .. }) => Admission::Refuse(Response::NotOwned),
+        (Standing::Unknown, request) => match request.met_by() {
+            Some(group_id) => Admission::AskFirst(group_id.clone()),
+            None => Admission::Run,
+        },
+    }
+}
+
+/// The errors that need no state.
+fn malformed(request: &Request, settings: &Settings) -> Option<Response> {
+    let invalid = ErrorCode::INVALID_GROUP_ID;
+    match request {
+        Request::JoinGroup(join) => {
+            let bounds = settings.group_min_session_timeout_ms..=settings.group_max_session_timeout_ms;
+            let error = if join.group_id.is_empty() {
+                invalid
+            } else if !bounds.contains(&join.session_timeout_ms) {
+                ErrorCode::INVALID_SESSION_TIMEOUT
+            } else {
+                return None;
+            };
+            Some(join_refusal(error, join.member_id.clone()))
+        }
+        Request::SyncGroup(sync) if sync.group_id.is_empty() => Some(sync_refusal(invalid)),
+        Request::Heartbeat(heartbeat) if heartbeat.group_id.is_empty() => Some(Response::Heartbeat { error: invalid }),
+        Request::LeaveGroup(leave) if leave.group_id.is_empty() => Some(Response::LeaveGroup(LeaveGroupResponse {
+            error: invalid,
+            members: Vec::new(),
+        })),
+        _ => None,
+    }
+}
+
+impl Request {
+    /// The group that the request is to; `None` for one to the whole shard.
+    pub(super) fn group_id(&self) -> Option<&Text> {
+        match self {
+            Self::JoinGroup(request) => Some(&request.group_id),
+            Self::SyncGroup(request) => Some(&request.group_id),
+            Self::Heartbeat(request) => Some(&request.group_id),
+            Self::LeaveGroup(request) => Some(&request.group_id),
+            Self::OffsetCommit(request) => Some(&request.group_id),
+            Self::OffsetFetch(request) => Some(&request.group_id),
+            Self::OffsetDelete(request) => Some(&request.group_id),
+            Self::DeleteGroup { group_id } | Self::DescribeGroup { group_id } => Some(group_id),
+            Self::ListGroups(_) | Self::View => None,
+        }
+    }
+
+    /// The group, if the answer depends on what the upstream knows of it. A member's requests do not: a member of ours would
+    /// have made the group known.
+    fn met_by(&self) -> Option<&Text> {
+        match self {
+            Self::JoinGroup(_)
+            | Self::OffsetCommit(_)
+            | Self::OffsetFetch(_)
+            | Self::OffsetDelete(_)
+            | Self::DeleteGroup { .. } => self.group_id(),
+            Self::SyncGroup(_)
+            | Self::Heartbeat(_)
+            | Self::LeaveGroup(_)
+            | Self::DescribeGroup { .. }
+            | Self::ListGroups(_)
+            | Self::View => None,
+        }
+    }
+}

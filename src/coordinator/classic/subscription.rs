@@ -1,0 +1,137 @@
+//! The topics in a member's subscription (`ConsumerProtocolSubscription`), which is opaque to the protocol itself but tells
+//! which offsets are in use.
+//!
+//! The bytes come from clients: nothing is reserved by a length they name, and whatever is wrong with them means "unknown".
+
+use std::collections::BTreeSet;
+
+use bytes::Bytes;
+
+use crate::coordinator::request::Text;
+
+/// The protocol type whose members' metadata is a `ConsumerProtocolSubscription`.
+pub(super) const CONSUMER: &str = "consumer";
+
+/// What a group is subscribed to, as far as its metadata tells.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Subscription {
+    /// Another protocol type (or none): its metadata says nothing of topics.
+    NotConsumer,
+    /// Somebody's metadata cannot be read, or no generation has begun: every topic counts as subscribed.
+    Unknown,
+    Topics(BTreeSet<Text>),
+}
+
+impl Subscription {
+    /// The union of what the members' metadata for the selected protocol says.
+    pub(super) fn of(metadata: impl Iterator<Item = Bytes>) -> Self {
+        let mut topics = BTreeSet::new();
+        for bytes in metadata {
+            match read_topics(&bytes) {
+                Some(more) => topics.extend(more.into_iter().map(Text::from)),
+                None => return Self::Unknown,
+            }
+        }
+        Self::Topics(topics)
+    }
+
+    pub(super) fn contains(&self, topic: &str) -> bool {
+        match self {
+            Self::NotConsumer => false,
+            Self::Unknown => true,
+            Self::Topics(topics) => topics.contains(topic),
+        }
+    }
+}
+
+/// Version, then the topics: the prefix that every version has. Later versions add fields behind it.
+fn read_topics(bytes: &[u8]) -> Option<Vec<&str>> {
+    let (version, mut rest) = bytes
+        .split_first_chunk()
+        .map(|(head, rest)| (i16::from_be_bytes(*head), rest))?;
+    if version < 0 {
+        return None;
+    }
+    let count = take(&mut rest).map(i32::from_be_bytes)?;
+    // Each element is read before the next is believed in.
+    let mut topics = Vec::new();
+    for _ in 0..u32::try_from(count).ok()? {
+        let length = take(&mut rest).map(i16::from_be_bytes)?;
+        let (name, behind) = rest.split_at_checked(usize::try_from(length).ok()?)?;
+        topics.push(std::str::from_utf8(name).ok()?);
+        rest = behind;
+    }
+    Some(topics)
+}
+
+fn take<const N: usize>(rest: &mut &[u8]) -> Option<[u8; N]> {
+    let (head, behind) = rest.split_first_chunk()?;
+    *rest = behind;
+    Some(*head)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Version, topics, then user data and more that is not read.
+    fn subscription(version: i16, topics: &[&str]) -> Bytes {
+        let mut bytes = version.to_be_bytes().to_vec();
+        bytes.extend(i32::try_from(topics.len()).expect("few topics").to_be_bytes());
+        for topic in topics {
+            bytes.extend(i16::try_from(topic.len()).expect("short names").to_be_bytes());
+            bytes.extend(topic.as_bytes());
+        }
+        bytes.extend([0xff, 0xff, 0xff, 0xff, 1, 2, 3]);
+        bytes.into()
+    }
+
+    #[test]
+    fn topics_of_all_members_are_joined_whatever_the_version() {
+        let subscription = Subscription::of([subscription(0, &["a", "b"]), subscription(3, &["b", "c"])].into_iter());
+        assert_eq!(
+            subscription,
+            Subscription::Topics(["a", "b", "c"].map(Text::from).into())
+        );
+        assert!(subscription.contains("a"));
+        assert!(!subscription.contains("d"));
+    }
+
+    #[test]
+    fn metadata_that_cannot_be_read_makes_every_topic_subscribed() {
+        for bytes in [
+            &[][..],
+            &[0],
+            &[0xff, 0xff, 0, 0, 0, 0],
+            &[0, 0, 0xff, 0xff, 0xff, 0xff],
+            &[0, 0, 0x7f, 0xff, 0xff, 0xff],
+            &[0, 0, 0, 0, 0, 1, 0xff, 0xff],
+            &[0, 0, 0, 0, 0, 1, 0, 2, b'a'],
+            &[0, 0, 0, 0, 0, 1, 0, 1, 0xff],
+        ] {
+            let subscription = Subscription::of([Bytes::copy_from_slice(bytes)].into_iter());
+            assert_eq!(subscription, Subscription::Unknown, "{bytes:?}");
+            assert!(subscription.contains("anything"));
+        }
+    }
+
+    #[test]
+    fn a_group_without_members_is_subscribed_to_nothing() {
+        assert_eq!(
+            Subscription::of(std::iter::empty()),
+            Subscription::Topics(BTreeSet::new())
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn hostile_bytes_yield_no_more_than_they_hold(bytes in proptest::collection::vec(any::<u8>(), 0..64)) {
+            if let Some(topics) = read_topics(&bytes) {
+                let held: usize = topics.iter().map(|topic| topic.len() + 2).sum();
+                prop_assert!(held + 6 <= bytes.len());
+            }
+        }
+    }
+}
