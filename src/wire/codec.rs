@@ -145,3 +145,8 @@ guarded! {
     GuardedResponse: SaslAuthenticateResponse, SASL_AUTHENTICATE_RESPONSE;
     GuardedResponse: SaslHandshakeResponse, SASL_HANDSHAKE_RESPONSE;
 }
+
+#[cfg(test)]
+pub mod golden;
+#[cfg(test)]
+mod tests;
