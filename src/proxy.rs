@@ -1,3 +1,4 @@
 //! Listeners, client connections, routing, ordering, rewriting.
 
+pub mod api_versions;
 pub mod rewrite;

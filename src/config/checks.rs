@@ -10,7 +10,6 @@ pub(super) fn contradictions(reader: &mut Reader, config: Option<&Config>) {
     sasl(reader);
     let Some(config) = config else { return };
     ports(reader, config);
-    advertised(reader, config);
     limits(reader, config);
     session_bounds(reader, config);
 }
@@ -116,18 +115,6 @@ fn ports(reader: &mut Reader, config: &Config) {
             reader.problem(reader.place(key), key, message);
         }
         NodePorts::Base(_) | NodePorts::Ephemeral => {}
-    }
-}
-
-/// Clients cannot connect to 0.0.0.0.
-fn advertised(reader: &mut Reader, config: &Config) {
-    if config.listen.bootstrap.is_wildcard() && config.listen.advertise.is_none() {
-        let message = format!(
-            "missing: listen.bootstrap ({}) is bound on every address of the machine, and clients must be told one; \
-             give the name they reach it by, such as convoke.example:{{port}}",
-            config.listen.bootstrap
-        );
-        reader.problem(reader.place("listen.bootstrap"), "listen.advertise", message);
     }
 }
 

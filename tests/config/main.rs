@@ -216,8 +216,6 @@ limits:
     expect_messages(
         &text,
         &[
-            "convoke.yaml:4:14: listen.advertise: missing: listen.bootstrap (0.0.0.0:19092) is bound on every address of the \
-             machine, and clients must be told one; give the name they reach it by, such as convoke.example:{port}",
             "convoke.yaml:5:15: listen.node_ports: 19090-19099 holds the port of listen.bootstrap (19092); choose a range without it",
             "convoke.yaml:5:15: listen.node_ports: 19090-19099 holds the port of admin.listen (19092); move one of them",
             "convoke.yaml:7:11: admin.listen: 127.0.0.1:19092 is the port of listen.bootstrap (0.0.0.0:19092) too; give it another",

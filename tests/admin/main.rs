@@ -1,0 +1,273 @@
+//! The admin side over real sockets, in front of a stand-in for the assembled process.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::Mutex;
+use std::time::Duration;
+
+use bytes::Bytes;
+use convoke::admin::{Admin, Listening, Readiness, Shards, Subject, SubjectFuture, UpstreamHealth};
+use convoke::coordinator::request::{GroupView, MemberView, ShardView};
+use convoke::telemetry::metrics::Metrics;
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+#[derive(Default)]
+struct StandIn {
+    readiness: Mutex<Readiness>,
+    views: Vec<Option<ShardView>>,
+    metrics: Metrics,
+}
+
+impl Subject for StandIn {
+    fn readiness(&self) -> Readiness {
+        self.readiness.lock().expect("not poisoned").clone()
+    }
+
+    fn views(&self) -> SubjectFuture<'_, Vec<Option<ShardView>>> {
+        Box::pin(async { self.views.clone() })
+    }
+
+    fn metrics(&self, views: &[ShardView]) -> Result<String, String> {
+        self.metrics.set_groups(views);
+        self.metrics.render().map_err(|error| error.to_string())
+    }
+}
+
+struct Running {
+    address: SocketAddr,
+    subject: Arc<StandIn>,
+    _stop: DropGuard,
+}
+
+async fn start(subject: StandIn) -> Running {
+    let admin = Admin::bind(SocketAddr::from(([127, 0, 0, 1], 0)))
+        .await
+        .expect("a free port");
+    let (address, subject, stop) = (admin.address(), Arc::new(subject), CancellationToken::new());
+    tokio::spawn(admin.serve(Arc::clone(&subject) as Arc<dyn Subject>, stop.clone()));
+    Running {
+        address,
+        subject,
+        _stop: stop.drop_guard(),
+    }
+}
+
+/// Sends the text and reads until the server closes.
+async fn exchange(address: SocketAddr, request: &str) -> String {
+    let mut stream = TcpStream::connect(address).await.expect("the admin side listens");
+    stream
+        .write_all(request.as_bytes())
+        .await
+        .expect("the request is taken");
+    let mut answer = Vec::new();
+    let read = stream.read_to_end(&mut answer);
+    tokio::time::timeout(Duration::from_secs(30), read)
+        .await
+        .expect("an answer in time")
+        .expect("an answer");
+    String::from_utf8(answer).expect("text")
+}
+
+async fn get(address: SocketAddr, path: &str) -> (u16, String, String) {
+    let answer = exchange(
+        address,
+        &format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"),
+    )
+    .await;
+    let (head, body) = answer.split_once("\r\n\r\n").expect("a head and a body");
+    let status = head
+        .split(' ')
+        .nth(1)
+        .and_then(|status| status.parse().ok())
+        .expect("a status");
+    (status, head.to_ascii_lowercase(), body.to_owned())
+}
+
+fn view() -> ShardView {
+    let assignment: &[u8] = &[0, 1, 0, 0, 0, 1, 0, 1, b't', 0, 0, 0, 1, 0, 0, 0, 7, 0, 0, 0, 0];
+    ShardView {
+        groups: vec![GroupView {
+            group_id: "orders \"quoted\"".into(),
+            group_type: "classic".into(),
+            state: "Stable".into(),
+            protocol_type: Some("consumer".into()),
+            protocol_name: Some("range".into()),
+            generation_id: 3,
+            leader: Some("m-1".into()),
+            state_since_ms: 1_700_000_000_000,
+            members: vec![MemberView {
+                member_id: "m-1".into(),
+                group_instance_id: None,
+                client_id: "c".into(),
+                client_host: "/127.0.0.1".into(),
+                session_timeout_ms: 45_000,
+                rebalance_timeout_ms: 300_000,
+                assignment: Bytes::from_static(assignment),
+                parked: false,
+            }],
+            pending_members: 0,
+            offsets: 4,
+        }],
+        parked_joins: 0,
+        parked_syncs: 0,
+    }
+}
+
+#[tokio::test]
+async fn health_is_ok_and_readiness_says_what_is_missing_until_nothing_is() {
+    let running = start(StandIn::default()).await;
+    let (status, _, body) = get(running.address, "/healthz").await;
+    assert_eq!((status, body.as_str()), (200, "ok\n"));
+    let (status, _, body) = get(running.address, "/readyz").await;
+    let report: Value = serde_json::from_str(&body).expect("JSON");
+    assert_eq!(status, 503);
+    assert_eq!(
+        report["reasons"],
+        json!([
+            "upstream: no answer yet (for 0 s)",
+            "shards: how many there are is not known yet",
+            "listeners: bound, but not serving yet"
+        ])
+    );
+    *running.subject.readiness.lock().expect("not poisoned") = Readiness {
+        upstream: UpstreamHealth {
+            reachable: true,
+            nodes: 3,
+            metadata_age: Some(Duration::from_millis(1500)),
+            ..UpstreamHealth::default()
+        },
+        shards: Shards {
+            total: 50,
+            loaded: 50,
+            failed: 0,
+        },
+        listening: Listening::Serving,
+    };
+    let (status, head, body) = get(running.address, "/readyz").await;
+    assert_eq!(status, 200);
+    assert!(head.contains("content-type: application/json"), "{head}");
+    let expected = json!({
+        "ready": true,
+        "reasons": [],
+        "upstream": {"reachable": true, "nodes": 3, "metadata_age_seconds": 1.5, "last_error": null},
+        "shards": {"total": 50, "loaded": 50, "failed": 0},
+        "listeners": "serving",
+    });
+    assert_eq!(serde_json::from_str::<Value>(&body).expect("JSON"), expected);
+}
+
+#[tokio::test]
+async fn groups_are_shown_with_their_members_and_decoded_assignments() {
+    let running = start(StandIn {
+        views: vec![Some(view()), None],
+        ..StandIn::default()
+    })
+    .await;
+    let (status, _, body) = get(running.address, "/groups").await;
+    assert_eq!(status, 200);
+    let expected = json!({
+        "groups": [{
+            "group_id": "orders \"quoted\"",
+            "type": "classic",
+            "state": "Stable",
+            "state_since_ms": 1_700_000_000_000_i64,
+            "generation_id": 3,
+            "protocol_type": "consumer",
+            "protocol_name": "range",
+            "leader": "m-1",
+            "members": [{
+                "member_id": "m-1",
+                "group_instance_id": null,
+                "client_id": "c",
+                "client_host": "/127.0.0.1",
+                "session_timeout_ms": 45_000,
+                "rebalance_timeout_ms": 300_000,
+                "parked": false,
+                "assignment": {"t": [7]},
+                "assignment_bytes": 21,
+            }],
+            "pending_members": 0,
+            "committed_offsets": 4,
+        }],
+        "shards_unavailable": 1,
+    });
+    assert_eq!(serde_json::from_str::<Value>(&body).expect("JSON"), expected);
+}
+
+#[tokio::test]
+async fn metrics_count_the_groups_of_this_moment() {
+    let running = start(StandIn {
+        views: vec![Some(view())],
+        ..StandIn::default()
+    })
+    .await;
+    let (status, head, body) = get(running.address, "/metrics").await;
+    assert_eq!(status, 200);
+    assert!(head.contains("content-type: text/plain; version=0.0.4"), "{head}");
+    assert!(
+        body.contains("convoke_groups{state=\"Stable\",type=\"classic\"} 1\n"),
+        "{body}"
+    );
+    assert!(body.contains("convoke_group_members 1\n"));
+    assert!(body.contains("\nprocess_resident_memory_bytes "));
+}
+
+#[tokio::test]
+async fn other_paths_and_methods_are_refused() {
+    let running = start(StandIn::default()).await;
+    let (status, _, body) = get(running.address, "/").await;
+    assert_eq!(status, 404);
+    assert!(body.contains("/groups"), "{body}");
+    let post = "POST /groups HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
+    let refused = exchange(running.address, post).await;
+    assert!(refused.starts_with("HTTP/1.1 405"), "{refused}");
+    assert!(refused.to_ascii_lowercase().contains("allow: get, head"), "{refused}");
+    let head = exchange(
+        running.address,
+        "HEAD /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n",
+    )
+    .await;
+    assert!(head.starts_with("HTTP/1.1 200") && head.ends_with("\r\n\r\n"), "{head}");
+}
+
+#[tokio::test]
+async fn heads_are_limited_and_so_are_connections() {
+    let running = start(StandIn::default()).await;
+    let long = format!("GET /{} HTTP/1.1\r\nHost: x\r\n\r\n", "a".repeat(40_000));
+    let refused = exchange(running.address, &long).await;
+    assert!(refused.is_empty() || refused.starts_with("HTTP/1.1 4"), "{refused}");
+    let mut held = Vec::new();
+    for _ in 0..64 {
+        let mut stream = TcpStream::connect(running.address).await.expect("a connection");
+        stream
+            .write_all(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
+            .await
+            .expect("a request");
+        let mut first = [0; 12];
+        stream.read_exact(&mut first).await.expect("an answer");
+        assert_eq!(&first, b"HTTP/1.1 200");
+        held.push(stream);
+    }
+    let mut one_more = TcpStream::connect(running.address).await.expect("a connection");
+    let mut byte = [0];
+    // A reset counts as closed too.
+    assert_eq!(
+        one_more.read(&mut byte).await.unwrap_or(0),
+        0,
+        "the 65th is closed at once"
+    );
+    drop(held);
+}
+
+#[tokio::test]
+async fn a_taken_port_is_named_with_what_to_do() {
+    let running = start(StandIn::default()).await;
+    let error = Admin::bind(running.address).await.expect_err("taken").to_string();
+    assert!(
+        error.contains(&running.address.to_string()) && error.contains("--admin"),
+        "{error}"
+    );
+}
