@@ -3,6 +3,7 @@
 pub mod api_metrics;
 pub mod close_reason;
 pub mod log;
+pub mod log_limit;
 pub mod metrics;
 mod process;
 pub mod scrape;
