@@ -1,0 +1,129 @@
+//! What does not depend on the client's library: broker restarts, node failures, SASL, other kinds of groups.
+
+use convoke_support::Result;
+use convoke_support::kafka::USERS;
+use serde_json::json;
+
+use crate::Trial;
+use crate::member::{Member, produce, produce_with, read_all, settle, values};
+use crate::stage::Stage;
+use crate::stock::Stock;
+
+pub fn one_node() -> Vec<Trial> {
+    vec![
+        Trial::new("the broker restarts under load", broker_restarts_under_load),
+        Trial::new("a share group works beside", share_group),
+    ]
+}
+
+pub fn three_nodes() -> Vec<Trial> {
+    vec![
+        Trial::new(
+            "members go on when nodes are killed one after the other",
+            nodes_die_in_turn,
+        ),
+        Trial::new("a group is listed by exactly one node", listed_once),
+    ]
+}
+
+/// Every mechanism with a client that has it.
+pub fn sasl() -> Vec<Trial> {
+    let tries = [
+        (Stock::Java440, "PLAIN"),
+        (Stock::Java440, "SCRAM-SHA-256"),
+        (Stock::Java381, "SCRAM-SHA-512"),
+        (Stock::Java440, "OAUTHBEARER"),
+        (Stock::Librdkafka, "PLAIN"),
+        (Stock::Librdkafka, "SCRAM-SHA-512"),
+        (Stock::Librdkafka, "OAUTHBEARER"),
+        (Stock::FranzGo, "SCRAM-SHA-256"),
+        (Stock::KafkaPython, "SCRAM-SHA-512"),
+    ];
+    let trial = |(stock, mechanism): (Stock, &'static str)| {
+        Trial::new(format!("{} by {mechanism}", stock.name()), move |stage: &mut Stage| {
+            authenticates(stage, stock, mechanism)
+        })
+    };
+    tries.into_iter().map(trial).collect()
+}
+
+fn authenticates(stage: &mut Stage, stock: Stock, mechanism: &str) -> Result<()> {
+    let (topic, group) = (stage.topic(2)?, stage.name("group"));
+    let (username, password) = USERS[0];
+    let sasl = json!({"sasl": {"mechanism": mechanism, "username": username, "password": password}});
+    produce_with(stage, stock, &topic, 2, "a", 20, &sasl)?;
+    let mut member = Member::consumer(stage, stock, &group, &topic, &sasl)?;
+    read_all(&mut [&mut member], &values("a", 20))?;
+    member.until_committed(20)?;
+    member.close()
+}
+
+fn broker_restarts_under_load(stage: &mut Stage) -> Result<()> {
+    let (topic, group) = (stage.topic(3)?, stage.name("group"));
+    let mut member = Member::consumer(
+        stage,
+        Stock::Java440,
+        &group,
+        &topic,
+        &json!({"session_timeout_ms": 30000}),
+    )?;
+    settle(&mut [&mut member], &topic, 3)?;
+    produce(stage, Stock::Librdkafka, &topic, 3, "before", 300)?;
+    read_all(&mut [&mut member], &values("before", 300))?;
+    stage.kafka.stop(1)?;
+    stage.kafka.restart(1)?;
+    produce(stage, Stock::Librdkafka, &topic, 3, "after", 300)?;
+    read_all(&mut [&mut member], &values("after", 300))?;
+    member.close()
+}
+
+fn share_group(stage: &mut Stage) -> Result<()> {
+    let (topic, group) = (stage.topic(2)?, stage.name("share"));
+    let (bootstrap, setting) = (stage.bootstrap(), "share.auto.offset.reset=earliest");
+    let arguments = [
+        "--bootstrap-server",
+        &bootstrap,
+        "--alter",
+        "--group",
+        &group,
+        "--add-config",
+        setting,
+    ];
+    stage.tool("4.4.0", "org.apache.kafka.tools.ConfigCommand", &arguments)?;
+    let mut member = Member::consumer(stage, Stock::Java440, &group, &topic, &json!({"protocol": "share"}))?;
+    produce(stage, Stock::Java440, &topic, 2, "a", 40)?;
+    read_all(&mut [&mut member], &values("a", 40))?;
+    member.close()
+}
+
+fn nodes_die_in_turn(stage: &mut Stage) -> Result<()> {
+    let (topic, group) = (stage.topic(6)?, stage.name("group"));
+    let extra = json!({"session_timeout_ms": 30000});
+    let mut java = Member::consumer(stage, Stock::Java440, &group, &topic, &extra)?;
+    let mut other = Member::consumer(stage, Stock::Java381, &group, &topic, &extra)?;
+    settle(&mut [&mut java, &mut other], &topic, 6)?;
+    for node in 1..=3 {
+        stage.kafka.kill(node);
+        let prefix = format!("without{node}");
+        produce(stage, Stock::Librdkafka, &topic, 6, &prefix, 60)?;
+        read_all(&mut [&mut java, &mut other], &values(&prefix, 60))?;
+        stage.kafka.restart(node)?;
+    }
+    settle(&mut [&mut java, &mut other], &topic, 6)?;
+    java.close()?;
+    other.close()
+}
+
+fn listed_once(stage: &mut Stage) -> Result<()> {
+    let (topic, group) = (stage.topic(1)?, stage.name("group"));
+    let mut member = Member::consumer(stage, Stock::Librdkafka, &group, &topic, &json!({}))?;
+    settle(&mut [&mut member], &topic, 1)?;
+    let bootstrap = stage.bootstrap();
+    let class = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand";
+    let listed = stage.tool("4.4.0", class, &["--bootstrap-server", &bootstrap, "--list"])?;
+    let times = listed.lines().filter(|line| line.trim() == group).count();
+    if times != 1 {
+        return Err(format!("{group} is listed {times} times:\n{listed}").into());
+    }
+    member.close()
+}

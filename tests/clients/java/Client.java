@@ -1,0 +1,193 @@
+import java.io.BufferedReader;
+import java.io.InputStreamReader;
+import java.time.Duration;
+import java.util.*;
+import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.stream.Collectors;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import org.apache.kafka.clients.consumer.*;
+import org.apache.kafka.clients.producer.*;
+import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.errors.RebalanceInProgressException;
+import org.apache.kafka.common.errors.WakeupException;
+import org.apache.kafka.common.serialization.*;
+
+/** The stock Java client behind the line protocol of PROTOCOL.md. */
+public final class Client {
+    private static final ObjectMapper JSON = new ObjectMapper();
+
+    public static void main(String[] arguments) throws Exception {
+        JsonNode config = JSON.readTree(arguments[0]);
+        switch (config.get("role").asText()) {
+            case "producer" -> produce(config);
+            case "consumer" -> consume(config);
+            default -> throw new IllegalArgumentException(config.get("role").asText());
+        }
+    }
+
+    static synchronized void say(String event, Object... fields) {
+        Map<String, Object> line = new LinkedHashMap<>();
+        line.put("event", event);
+        for (int i = 0; i < fields.length; i += 2) {
+            line.put((String) fields[i], fields[i + 1]);
+        }
+        try {
+            System.out.println(JSON.writeValueAsString(line));
+        } catch (Exception e) {
+            throw new IllegalStateException(e);
+        }
+        System.out.flush();
+    }
+
+    static Properties common(JsonNode config) {
+        Properties properties = new Properties();
+        properties.put("bootstrap.servers", config.get("bootstrap").asText());
+        properties.put("client.id", config.path("client_id").asText("java"));
+        properties.put("reconnect.backoff.max.ms", "500");
+        if (config.hasNonNull("sasl")) {
+            JsonNode sasl = config.get("sasl");
+            String mechanism = sasl.get("mechanism").asText();
+            String user = sasl.get("username").asText();
+            properties.put("security.protocol", "SASL_PLAINTEXT");
+            properties.put("sasl.mechanism", mechanism);
+            String module = switch (mechanism) {
+                case "PLAIN" -> "org.apache.kafka.common.security.plain.PlainLoginModule required username=\"" + user
+                    + "\" password=\"" + sasl.get("password").asText() + "\";";
+                case "OAUTHBEARER" -> "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required "
+                    + "unsecuredLoginStringClaim_sub=\"" + user + "\";";
+                default -> "org.apache.kafka.common.security.scram.ScramLoginModule required username=\"" + user
+                    + "\" password=\"" + sasl.get("password").asText() + "\";";
+            };
+            properties.put("sasl.jaas.config", module);
+        }
+        return properties;
+    }
+
+    static void produce(JsonNode config) throws Exception {
+        Properties properties = common(config);
+        properties.put("acks", config.path("acks").asText("all"));
+        if (!"all".equals(properties.get("acks"))) {
+            properties.put("enable.idempotence", "false");
+        }
+        properties.put("delivery.timeout.ms", "60000");
+        properties.put("linger.ms", "5");
+        int count = config.get("count").asInt();
+        int partitions = config.path("partitions").asInt(1);
+        try (KafkaProducer<String, String> producer =
+                 new KafkaProducer<>(properties, new StringSerializer(), new StringSerializer())) {
+            List<java.util.concurrent.Future<RecordMetadata>> sent = new ArrayList<>();
+            for (int i = 0; i < count; i++) {
+                sent.add(producer.send(new ProducerRecord<>(config.get("topic").asText(), i % partitions, null,
+                    config.get("prefix").asText() + "-" + i)));
+            }
+            producer.flush();
+            for (var future : sent) {
+                future.get();
+            }
+            say("produced", "count", count);
+        }
+    }
+
+    static void consume(JsonNode config) throws Exception {
+        Properties properties = common(config);
+        properties.put("group.id", config.get("group").asText());
+        properties.put("auto.offset.reset", "earliest");
+        properties.put("enable.auto.commit", "false");
+        properties.put("max.poll.records", "50");
+        if (config.hasNonNull("instance_id")) {
+            properties.put("group.instance.id", config.get("instance_id").asText());
+        }
+        String protocol = config.path("protocol").asText("classic");
+        if ("share".equals(protocol)) {
+            ShareRole.consume(config, common(config));
+            return;
+        }
+        if ("consumer".equals(protocol)) {
+            properties.put("group.protocol", "consumer");
+        } else {
+            properties.put("session.timeout.ms", config.path("session_timeout_ms").asText("10000"));
+            properties.put("heartbeat.interval.ms", config.path("heartbeat_ms").asText("500"));
+            properties.put("partition.assignment.strategy", switch (config.path("assignor").asText("range")) {
+                case "range" -> RangeAssignor.class.getName();
+                case "roundrobin" -> RoundRobinAssignor.class.getName();
+                case "sticky" -> StickyAssignor.class.getName();
+                case "cooperative-sticky" -> CooperativeStickyAssignor.class.getName();
+                default -> throw new IllegalArgumentException(config.get("assignor").asText());
+            });
+        }
+        KafkaConsumer<String, String> consumer =
+            new KafkaConsumer<>(properties, new StringDeserializer(), new StringDeserializer());
+        AtomicBoolean closing = closeOnCommand(consumer::wakeup);
+        List<String> topics = new ArrayList<>();
+        config.get("topics").forEach(topic -> topics.add(topic.asText()));
+        consumer.subscribe(topics, new ConsumerRebalanceListener() {
+            @Override
+            public void onPartitionsRevoked(Collection<TopicPartition> partitions) {
+                say("revoked", "partitions", names(partitions));
+            }
+
+            @Override
+            public void onPartitionsAssigned(Collection<TopicPartition> partitions) {
+                say("assigned", "partitions", names(consumer.assignment()));
+            }
+        });
+        while (!closing.get()) {
+            try {
+                ConsumerRecords<String, String> records = consumer.poll(Duration.ofMillis(500));
+                records.forEach(record -> say("message", "partition", record.topic() + "-" + record.partition(),
+                    "offset", record.offset(), "value", record.value()));
+                commit(consumer, records);
+            } catch (WakeupException e) {
+                // The command to close; the loop's condition ends it.
+            } catch (CommitFailedException | RebalanceInProgressException e) {
+                // The partitions are somebody else's now, or soon: their records come again.
+            } catch (Exception e) {
+                say("error", "message", e.toString());
+                if (!(e instanceof org.apache.kafka.common.errors.RetriableException)) {
+                    throw e;
+                }
+            }
+        }
+        consumer.close(Duration.ofSeconds(20));
+        say("closed");
+    }
+
+    private static void commit(KafkaConsumer<String, String> consumer, ConsumerRecords<String, String> records) {
+        if (records.isEmpty()) {
+            return;
+        }
+        Map<TopicPartition, OffsetAndMetadata> offsets = new HashMap<>();
+        records.forEach(record -> offsets.put(new TopicPartition(record.topic(), record.partition()),
+            new OffsetAndMetadata(record.offset() + 1)));
+        consumer.commitSync(offsets, Duration.ofSeconds(30));
+        Map<String, Long> said = new TreeMap<>();
+        offsets.forEach((partition, offset) -> said.put(partition.toString(), offset.offset()));
+        say("committed", "offsets", said);
+    }
+
+    static AtomicBoolean closeOnCommand(Runnable wake) {
+        AtomicBoolean closing = new AtomicBoolean();
+        Thread reader = new Thread(() -> {
+            try (BufferedReader in = new BufferedReader(new InputStreamReader(System.in))) {
+                String line;
+                while ((line = in.readLine()) != null) {
+                    if (line.equals("close")) {
+                        closing.set(true);
+                        wake.run();
+                    }
+                }
+            } catch (java.io.IOException e) {
+                say("error", "message", e.toString());
+            }
+        });
+        reader.setDaemon(true);
+        reader.start();
+        return closing;
+    }
+
+    private static List<String> names(Collection<TopicPartition> partitions) {
+        return partitions.stream().map(TopicPartition::toString).sorted().collect(Collectors.toList());
+    }
+}

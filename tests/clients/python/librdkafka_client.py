@@ -1,0 +1,129 @@
+"""librdkafka (confluent-kafka) behind the line protocol of PROTOCOL.md."""
+
+import time
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
+
+from protocol import close_on_command, config, say
+
+
+def common(config):
+    settings = {
+        "bootstrap.servers": config["bootstrap"],
+        "client.id": config.get("client_id", "librdkafka"),
+        "reconnect.backoff.max.ms": 500,
+    }
+    if sasl := config.get("sasl"):
+        settings |= {
+            "security.protocol": "SASL_PLAINTEXT",
+            "sasl.mechanism": sasl["mechanism"],
+        }
+        if sasl["mechanism"] == "OAUTHBEARER":
+            settings |= {
+                "enable.sasl.oauthbearer.unsecure.jwt": True,
+                "sasl.oauthbearer.config": f"principal={sasl['username']}",
+            }
+        else:
+            settings |= {"sasl.username": sasl["username"], "sasl.password": sasl["password"]}
+    return settings
+
+
+def produce(config):
+    settings = common(config) | {"acks": config.get("acks", "all"), "linger.ms": 5, "message.timeout.ms": 60000}
+    producer = Producer(settings)
+    failures = []
+
+    def delivered(error, _message):
+        if error:
+            failures.append(str(error))
+
+    for number in range(config["count"]):
+        producer.produce(
+            config["topic"],
+            value=f"{config['prefix']}-{number}",
+            partition=number % config.get("partitions", 1),
+            on_delivery=delivered,
+        )
+        producer.poll(0)
+    left = producer.flush(60)
+    if failures or left:
+        say("error", message=f"{left} not sent, {len(failures)} failed: {failures[:1]}")
+    else:
+        say("produced", count=config["count"])
+
+
+def consume(config):
+    settings = common(config) | {
+        "group.id": config["group"],
+        "auto.offset.reset": "earliest",
+        "enable.auto.commit": False,
+        "partition.assignment.strategy": config.get("assignor", "range"),
+        "session.timeout.ms": config.get("session_timeout_ms", 10000),
+        "heartbeat.interval.ms": config.get("heartbeat_ms", 500),
+    }
+    if config.get("protocol") == "consumer":
+        for key in ("partition.assignment.strategy", "session.timeout.ms", "heartbeat.interval.ms"):
+            del settings[key]
+        settings["group.protocol"] = "consumer"
+    if config.get("instance_id"):
+        settings["group.instance.id"] = config["instance_id"]
+    consumer = Consumer(settings)
+    closing = close_on_command()
+    owned = set()
+
+    def name(partition):
+        return f"{partition.topic}-{partition.partition}"
+
+    def on_assign(_consumer, partitions):
+        owned.update(map(name, partitions))
+        say("assigned", partitions=sorted(owned))
+
+    def on_revoke(_consumer, partitions):
+        owned.difference_update(map(name, partitions))
+        say("revoked", partitions=sorted(map(name, partitions)))
+
+    consumer.subscribe(config["topics"], on_assign=on_assign, on_revoke=on_revoke, on_lost=on_revoke)
+    while not closing.is_set():
+        batch = []
+        for message in consumer.consume(50, timeout=0.3):
+            if message.error():
+                say("error", message=str(message.error()))
+                continue
+            batch.append(message)
+            say("message", partition=f"{message.topic()}-{message.partition()}", offset=message.offset(),
+                value=message.value().decode())
+        if batch:
+            commit(consumer, batch)
+    consumer.close()
+    say("closed")
+
+
+def commit(consumer, batch):
+    offsets = {}
+    for message in batch:
+        offsets[(message.topic(), message.partition())] = message.offset() + 1
+    wanted = [TopicPartition(topic, partition, offset) for (topic, partition), offset in offsets.items()]
+    deadline = time.monotonic() + 30
+    while True:
+        try:
+            done = consumer.commit(offsets=wanted, asynchronous=False)
+        except KafkaException as error:
+            code = error.args[0].code()
+            if code in (KafkaError.ILLEGAL_GENERATION, KafkaError.UNKNOWN_MEMBER_ID, KafkaError.REBALANCE_IN_PROGRESS,
+                        KafkaError._ASSIGNMENT_LOST, KafkaError.STALE_MEMBER_EPOCH):
+                return  # The partitions are somebody else's now, or soon: their records come again.
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.2)
+            continue
+        failed = [str(one.error) for one in done if one.error]
+        if failed:
+            say("error", message=f"commit: {failed[0]}")
+        else:
+            say("committed", offsets={f"{one.topic}-{one.partition}": one.offset for one in done})
+        return
+
+
+if __name__ == "__main__":
+    settings = config()
+    produce(settings) if settings["role"] == "producer" else consume(settings)
