@@ -81,6 +81,8 @@ fn groups(stage: &mut Stage, version: &'static str) -> Result<()> {
         &tool(stage, &["--delete-offsets", "--group", &group, "--topic", &topic])?,
         &["Successful"],
     )?;
+    // 3.8.1 deletes a group with its last offset, later brokers keep it; either way there is one to delete after this.
+    expect(&tool(stage, &reset)?, &[&topic, "0"])?;
     expect(&tool(stage, &["--delete", "--group", &group])?, &["successful"])?;
     let listed = tool(stage, &["--list"])?;
     if listed.lines().any(|line| line.trim() == group) {

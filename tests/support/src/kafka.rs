@@ -96,8 +96,15 @@ impl Kafka {
     /// # Errors
     /// When jars cannot be had or a node does not come up; the message holds the end of its log.
     pub fn start(options: Options) -> Result<Self> {
+        Self::start_in(Network::new(), options)
+    }
+
+    /// The same in a network of the caller's choice.
+    ///
+    /// # Errors
+    /// As `start`.
+    pub fn start_in(network: Network, options: Options) -> Result<Self> {
         let libs = jars::kafka(&options.version)?;
-        let network = Network::new();
         let folder = tempfile::Builder::new().prefix("convoke-kafka-").tempdir()?;
         let count = u16::try_from(options.nodes)?;
         let first = ports::free(2 * count)?;

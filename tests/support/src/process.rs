@@ -163,6 +163,11 @@ impl Process {
         Ok(stdin.flush()?)
     }
 
+    /// Closes the child's standard input.
+    pub fn end_of_input(&mut self) {
+        self.stdin = None;
+    }
+
     /// Sends a signal to the whole group (`SIGTERM`, `SIGKILL`, `SIGSTOP`, `SIGCONT`).
     pub fn signal(&self, signal: i32) {
         if let Ok(group) = i32::try_from(self.child.id()) {

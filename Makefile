@@ -1,0 +1,43 @@
+# The two commands: `make demo` shows Convoke at work, `make test` is everything that CI runs.
+
+SHELL := /bin/bash
+CARGO ?= cargo
+# Kafka's jars, the Python environment and the built test clients.
+export CONVOKE_CACHE ?= $(CURDIR)/target/test-cache
+
+.PHONY: demo test lint clients need-rust need-java need-clients
+
+# A real broker, Convoke in front of it, a producer and a group of two stock consumers.
+demo: need-rust need-java
+	$(CARGO) build --release
+	$(CARGO) build --example demo
+	target/debug/examples/demo target/release/convoke
+
+# Format, lints, the pure core and its simulation, wire, proxy, store, command line, and stock clients on real brokers.
+test: lint need-java need-clients
+	$(CARGO) test --workspace
+	@echo "make test: everything passed"
+
+lint: need-rust
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --workspace --all-targets -- -D warnings
+
+# Only the stock clients against real brokers; ARGS picks trials by a part of their name.
+clients: need-rust need-java need-clients
+	$(CARGO) test --test clients -- $(ARGS)
+
+define need
+	@command -v $(1) >/dev/null || { echo "$(1) is missing: $(2)"; exit 1; }
+endef
+
+need-rust:
+	$(call need,cargo,install Rust 1.95 or newer from https://rustup.rs)
+
+need-java:
+	$(call need,java,apt-get install openjdk-17-jdk-headless)
+	$(call need,javac,apt-get install openjdk-17-jdk-headless)
+	$(call need,mvn,apt-get install maven)
+
+need-clients:
+	$(call need,go,install Go 1.26 or newer from https://go.dev/dl)
+	$(call need,python3,apt-get install python3 python3-venv)
