@@ -196,20 +196,7 @@ fn read_acks(api_version: i16, reader: &mut Lookahead<'_>) -> Result<i16, WireEr
     const TRANSACTIONAL_ID_SINCE: i16 = 3;
     if api_version >= TRANSACTIONAL_ID_SINCE {
         let flexible = api::find(PRODUCE).is_some_and(|api| api.is_flexible(api_version));
-        // Read as Kafka's clients limit it, so that a frame never has to be gathered for this.
-        let len = reader.read(|reader| {
-            if flexible {
-                reader.compact_len()
-            } else {
-                reader.legacy_string_len()
-            }
-        })?;
-        let len = len.unwrap_or(0);
-        if len > i16::MAX as usize {
-            return Err(WireError::Malformed(format!(
-                "a transactional id of {len} bytes, at most 32767 are taken"
-            )));
-        }
+        let len = reader.read(|reader| reader.string_len(flexible))?.unwrap_or(0);
         reader.read(|reader| reader.skip(len))?;
     }
     reader.read(Reader::i16)

@@ -121,7 +121,7 @@ impl Guard {
             return self.fields(fields, reader);
         }
         let len = match kind {
-            Kind::String if !self.flexible => reader.legacy_string_len()?,
+            Kind::String => reader.string_len(self.flexible)?,
             _ => reader.array_len(self.flexible)?,
         };
         let Some(len) = len else {

@@ -16,6 +16,8 @@ pub enum ReadError {
     Varint,
     #[error("null where no null may be")]
     Null,
+    #[error("text of more than 32767 bytes")]
+    LongText,
     #[error("text that is not UTF-8")]
     NotUtf8,
     #[error("tags that do not ascend, or beyond 2^31")]
@@ -124,9 +126,18 @@ impl<'a> Reader<'a> {
         Err(ReadError::Varint)
     }
 
-    /// A length of two bytes, -1 for null.
-    pub fn legacy_string_len(&mut self) -> Result<Option<usize>, ReadError> {
-        legacy_len(i32::from(self.i16()?))
+    /// The length of a string or null, compact where the version is flexible. Kafka holds compact strings to the longest
+    /// that a legacy length can say.
+    pub fn string_len(&mut self, flexible: bool) -> Result<Option<usize>, ReadError> {
+        let len = if flexible {
+            self.compact_len()?
+        } else {
+            legacy_len(i32::from(self.i16()?))?
+        };
+        match len {
+            Some(len) if len > i16::MAX as usize => Err(ReadError::LongText),
+            len => Ok(len),
+        }
     }
 
     /// A length of four bytes, -1 for null: of bytes or of an array.
@@ -134,7 +145,7 @@ impl<'a> Reader<'a> {
         legacy_len(self.i32()?)
     }
 
-    /// A compact length, 0 for null: of a string, of bytes or of an array.
+    /// A compact length, 0 for null: of bytes or of an array.
     pub fn compact_len(&mut self) -> Result<Option<usize>, ReadError> {
         let len = self.unsigned_varint()?;
         Ok(len.checked_sub(1).map(|len| len as usize))
@@ -151,11 +162,7 @@ impl<'a> Reader<'a> {
 
     /// A string or null, compact where the version is flexible; its bytes as they are.
     pub fn nullable_string(&mut self, flexible: bool) -> Result<Option<&'a [u8]>, ReadError> {
-        let len = if flexible {
-            self.compact_len()?
-        } else {
-            self.legacy_string_len()?
-        };
+        let len = self.string_len(flexible)?;
         len.map(|len| self.take(len)).transpose()
     }
 
