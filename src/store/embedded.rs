@@ -17,7 +17,7 @@ use tokio::sync::oneshot;
 
 use super::{Incarnation, ShardId, StateStore, StoreError, StoreFuture, StoreStats};
 use crate::coordinator::record::RawRecord;
-use file::StateFile;
+use file::{StateFile, Wanted};
 use queue::{QUEUE_BYTES, Queue};
 use writer::{Opener, Writer};
 
@@ -27,6 +27,7 @@ pub struct EmbeddedStore {
     path: PathBuf,
     queue: Arc<Queue>,
     stats: Arc<StoreStats>,
+    shards: u32,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -38,6 +39,19 @@ impl EmbeddedStore {
     /// # Errors
     /// The file is damaged, another process has it, or the disk says no.
     pub fn open(path: &Path, shards: u32) -> Result<Self, StoreError> {
+        Self::open_wanted(path, Wanted::Exactly(shards))
+    }
+
+    /// Opens the file as it is, or makes it with so many shards where there is none: for a start that does not know yet how
+    /// many the upstream has, and is to fail early if the file cannot be used. [`Self::shards`] tells how many it has.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub fn open_as_it_is(path: &Path, shards_of_a_new_one: u32) -> Result<Self, StoreError> {
+        Self::open_wanted(path, Wanted::OrNew(shards_of_a_new_one))
+    }
+
+    fn open_wanted(path: &Path, shards: Wanted) -> Result<Self, StoreError> {
         let file = path.to_owned();
         Self::start(path, QUEUE_BYTES, Box::new(move || StateFile::open(&file, shards)))
     }
@@ -53,7 +67,7 @@ impl EmbeddedStore {
             match Writer::open(queue, stats, opener) {
                 Ok(writer) => {
                     // The opener waits for it; should it be gone, the queue is closed as well.
-                    let _ = opened.send(Ok(()));
+                    let _ = opened.send(Ok(writer.shards()));
                     writer.run();
                 }
                 Err(error) => {
@@ -65,13 +79,20 @@ impl EmbeddedStore {
             path: path.display().to_string(),
             reason: format!("no thread for it: {error}"),
         })?;
-        result.recv().unwrap_or_else(|_| Err(ended(path)))?;
+        let shards = result.recv().unwrap_or_else(|_| Err(ended(path)))?;
         Ok(Self {
             path: path.to_owned(),
             queue,
             stats,
+            shards,
             thread: Some(thread),
         })
+    }
+
+    /// How many shards the records are kept by.
+    #[must_use]
+    pub const fn shards(&self) -> u32 {
+        self.shards
     }
 
     /// Counters and sizes, for metrics.

@@ -36,6 +36,15 @@ const SHARD_PREFIX: usize = size_of::<u32>();
 /// What one transaction writes, in key order; `None` removes.
 pub(super) type Writes = BTreeMap<Vec<u8>, Option<Bytes>>;
 
+/// How many shards an opened file is to have.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Wanted {
+    /// So many; the records of a file with another number are moved.
+    Exactly(u32),
+    /// As many as it has; a new file gets so many.
+    OrNew(u32),
+}
+
 /// The open file. After any error it is to be dropped and opened again: redb accepts nothing after an I/O error.
 #[derive(Debug)]
 pub(super) struct StateFile {
@@ -52,22 +61,23 @@ pub(super) fn stored_key(shard: ShardId, key: &[u8]) -> Vec<u8> {
 }
 
 impl StateFile {
-    /// Opens the file, or makes it where there is none, and brings it to `shards` shards.
-    pub(super) fn open(path: &Path, shards: u32) -> Result<Self, StoreError> {
+    /// Opens the file, or makes it where there is none, with the shards that are wanted.
+    pub(super) fn open(path: &Path, shards: Wanted) -> Result<Self, StoreError> {
         Self::open_with(path, shards, |backend| backend)
     }
 
     /// `wrap` stands between redb and the file.
     pub(super) fn open_with<B: StorageBackend>(
         path: &Path,
-        shards: u32,
+        shards: Wanted,
         wrap: impl Fn(FileBackend) -> B,
     ) -> Result<Self, StoreError> {
         contained(path, || {
             if path.try_exists().map_err(|error| io_error(path, &error))? {
                 Self::open_existing(path, shards, &wrap)
             } else {
-                Self::create(path, shards, &wrap)
+                let (Wanted::Exactly(count) | Wanted::OrNew(count)) = shards;
+                Self::create(path, count, &wrap)
             }
         })
     }
@@ -129,7 +139,7 @@ impl StateFile {
 
     fn open_existing<B: StorageBackend>(
         path: &Path,
-        shards: u32,
+        shards: Wanted,
         wrap: &impl Fn(FileBackend) -> B,
     ) -> Result<Self, StoreError> {
         let length = fs::metadata(path).map_err(|error| io_error(path, &error))?.len();
@@ -138,7 +148,9 @@ impl StateFile {
         }
         let file = Self::database(path, wrap)?;
         let kept = file.shards()?;
-        if kept != u64::from(shards) {
+        if let Wanted::Exactly(shards) = shards
+            && kept != shards
+        {
             file.reshard(shards)?;
         }
         Ok(file)
@@ -164,7 +176,7 @@ impl StateFile {
     }
 
     /// How many shards the file's records are keyed by.
-    fn shards(&self) -> Result<u64, StoreError> {
+    pub(super) fn shards(&self) -> Result<u32, StoreError> {
         let transaction = self.database.begin_read().map_err(|e| self.transaction_error(e))?;
         let meta = transaction.open_table(META).map_err(|e| self.table_error(e))?;
         let read = |name| -> Result<u64, StoreError> {
@@ -177,7 +189,8 @@ impl StateFile {
             let reason = format!("its format is {format}, this version of Convoke reads {FORMAT}");
             return Err(self.damaged(reason));
         }
-        read(META_SHARDS)
+        let shards = read(META_SHARDS)?;
+        u32::try_from(shards).map_err(|_| self.damaged(format!("it says that it has {shards} shards")))
     }
 
     /// Keys every record by the shard that its group belongs to now, all in one transaction.

@@ -125,7 +125,7 @@ impl Fixture {
         let file = path.clone();
         let opener = move || {
             let disk = disk.clone();
-            StateFile::open_with(&file, 8, |file| FaultyBackend {
+            StateFile::open_with(&file, Wanted::Exactly(8), |file| FaultyBackend {
                 file,
                 disk: disk.clone(),
             })
@@ -312,4 +312,15 @@ async fn the_hook_hears_of_every_durable_batch() {
     }
     assert_eq!(heard.load(Ordering::SeqCst), 3);
     assert!(store.stats().file_bytes() > 0);
+}
+
+#[test]
+fn a_file_is_opened_with_the_shards_that_it_has_until_others_are_wanted() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("state.redb");
+    let shards = |opened: Result<EmbeddedStore, StoreError>| opened.unwrap().shards();
+    assert_eq!(shards(EmbeddedStore::open_as_it_is(&path, 50)), 50);
+    assert_eq!(shards(EmbeddedStore::open_as_it_is(&path, 7)), 50);
+    assert_eq!(shards(EmbeddedStore::open(&path, 7)), 7);
+    assert_eq!(shards(EmbeddedStore::open_as_it_is(&path, 50)), 7);
 }

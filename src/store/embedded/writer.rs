@@ -22,6 +22,7 @@ pub(super) struct Writer {
     queue: Arc<Queue>,
     stats: Arc<StoreStats>,
     opener: Opener,
+    shards: u32,
     /// `None` after a failure, until it could be opened again.
     file: Option<StateFile>,
     /// Of the last attempt to open it.
@@ -35,16 +36,23 @@ impl Writer {
     /// Opens the file for the first time.
     pub(super) fn open(queue: Arc<Queue>, stats: Arc<StoreStats>, opener: Opener) -> Result<Self, StoreError> {
         let file = opener()?;
+        let shards = file.shards()?;
         stats.set_file_bytes(file.length());
         Ok(Self {
             queue,
             stats,
             opener,
+            shards,
             file: Some(file),
             last_failure: None,
             incarnations: BTreeMap::new(),
             last_incarnation: 0,
         })
+    }
+
+    /// How many shards the file was opened with.
+    pub(super) const fn shards(&self) -> u32 {
+        self.shards
     }
 
     /// Works until the queue is closed and empty, then closes the file.
