@@ -1,7 +1,7 @@
 //! The answer to ApiVersions (API 18): what a client may speak through this sidecar.
 //!
-//! Ranges are the upstream node's, narrowed to the API table, and features are narrowed with them: a producer that is told
-//! transaction.version 2 but not TxnOffsetCommit v5 loses transactions. Checks and errors are those of Kafka 4.4
+//! Ranges are the upstream node's, narrowed to the API table, and features are narrowed with them: a producer that is
+//! told transaction.version 2 but not TxnOffsetCommit v5 loses transactions. Checks and errors are those of Kafka 4.4
 //! (`ApiVersionsRequest.isValid`, `KafkaApis.handleApiVersionsRequest`, KIP-511, KIP-584, KIP-1242).
 
 use std::collections::BTreeMap;
@@ -25,11 +25,12 @@ impl Offer {
     /// What is left of the versions of a node (or of several, see [`intersection`]).
     ///
     /// * Forwarded and rewritten APIs: what the upstream and the table both have.
-    /// * Owned APIs: the same, although we could answer more. Groups that stay with the upstream (delegated ones, share and streams
-    ///   groups, those with live members there) are asked for with the same requests, which then go up as they came, and a
-    ///   broker closes the connection on a version that it does not know. Clients lose nothing: one that is offered
-    ///   OffsetCommit v9 by Kafka 3.8 speaks v9. (Capping below what the upstream has would break them.) An owned API that the
-    ///   upstream does not know, or knows only in versions that we do not, is offered as we have it.
+    /// * Owned APIs: the same, although we could answer more. Groups that stay with the upstream (delegated ones,
+    ///   share and streams groups, those with live members there) are asked for with the same requests, which then go
+    ///   up as they came, and a broker closes the connection on a version that it does not know. Clients lose
+    ///   nothing: one that is offered OffsetCommit v9 by Kafka 3.8 speaks v9. (Capping below what the upstream has
+    ///   would break them.) An owned API that the upstream does not know, or knows only in versions that we do not,
+    ///   is offered as we have it.
     /// * ApiVersions itself: as we have it, since it never goes up.
     /// * Refused and unknown APIs: not at all.
     #[must_use]
@@ -68,8 +69,8 @@ impl Offer {
     }
 }
 
-/// What all of these nodes have: for connections that stand for no node yet. None without nodes. During an upgrade of the
-/// upstream nodes differ; the lowest finalized levels go with the lowest epoch.
+/// What all of these nodes have: for connections that stand for no node yet. None without nodes. During an upgrade of
+/// the upstream nodes differ; the lowest finalized levels go with the lowest epoch.
 #[must_use]
 pub fn intersection<'a>(nodes: impl IntoIterator<Item = &'a NodeVersions>) -> Option<NodeVersions> {
     let mut nodes = nodes.into_iter();
@@ -182,10 +183,10 @@ pub struct Answer {
 
 /// The answer to a request of any version, `body` being what follows its head.
 ///
-/// A version that we do not know gets the answer of version 0, with UNSUPPORTED_VERSION and our own range, whatever its body is.
+/// A version that we do not know gets the answer of version 0, with UNSUPPORTED_VERSION and our own range, whatever
+/// its body is.
 ///
-/// # Errors
-/// `Malformed` if the request cannot be read: Kafka closes the connection then.
+/// # Errors `Malformed` if the request cannot be read: Kafka closes the connection then.
 pub fn answer(version: i16, body: Bytes, offer: &Offer, answering: Answering<'_>) -> Result<Answer, WireError> {
     let known = api::find(api::API_VERSIONS).is_some_and(|api| api.has_version(version));
     let (version, error) = if known {

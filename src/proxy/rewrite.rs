@@ -1,26 +1,23 @@
 //! The answers that carry addresses, changed so that a client learns the sidecar's addresses and never an upstream's.
 //!
-//! Node ids stay; only host and port change (node ids stand without a host in dozens of other fields, and KIP-1242 checks them).
-//! Pure functions over bytes, one file an API: nothing is decoded and encoded anew, so unknown tagged fields and whatever else the
-//! upstream wrote survive, and an answer without addresses comes back as the same bytes without a copy.
+//! Node ids stay; only host and port change (node ids stand without a host in dozens of other fields, and KIP-1242
+//! checks them). Pure functions over bytes: nothing is decoded and encoded anew, so unknown tagged
+//! fields and whatever else the upstream wrote survive, and an answer without addresses comes back as the same bytes
+//! without a copy.
 //!
 //! An answer is changed in one of two ways, see [`Treatment`]: held whole ([`response`]), or on its way through
-//! ([`EndpointScrubber`]), where the addresses are taken out without changing the length. What cannot be read is an error, never
-//! passed on: the connection closes and nothing leaks.
+//! ([`EndpointScrubber`]), where the addresses are taken out without changing the length. What cannot be read is an
+//! error, never passed on: the connection closes and nothing leaks.
 //!
-//! Bodies here are answers without frame length and response head. The fields are those of the response schemas of Kafka 4.4.
+//! Bodies here are answers without frame length and response head. The fields are those of the response schemas of
+//! Kafka 4.4.
 
-mod bytes_cursor;
 mod describe_cluster;
 mod describe_quorum;
-mod fetch;
 mod find_coordinator;
 mod metadata;
 mod node_endpoints;
-mod produce;
 mod scrubber;
-mod share_acknowledge;
-mod share_fetch;
 mod splice;
 mod walker;
 
@@ -29,29 +26,48 @@ mod tests;
 
 use bytes::Bytes;
 
-pub use bytes_cursor::Malformed;
 pub use scrubber::EndpointScrubber;
 
 use crate::config::HostPort;
 use crate::wire::api;
-use walker::Schema;
+use crate::wire::reader::ReadError;
 
 /// Where clients reach a node.
 pub trait Addresses {
-    /// What clients are told for this node, on the listener that the asking client uses. None: the node has no listener yet.
+    /// What clients are told for this node, on the listener that the asking client uses. None: the node has no
+    /// listener yet.
     fn advertised(&self, node_id: i32) -> Option<HostPort>;
 }
 
 /// Why an answer was not rewritten.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RewriteError {
-    /// The answer names nodes that have no address here, each with the upstream's own address, by node id. Open listeners for them
-    /// and call again.
+    /// The answer names nodes that have no address here, each with the upstream's own address, by node id. Open
+    /// listeners for them and call again.
     #[error("nodes without a listener: {}", list(.0))]
     UnknownNodes(Vec<(i32, HostPort)>),
     /// The answer cannot be read, so it cannot be passed on either.
-    #[error(transparent)]
+    #[error("the upstream's answer cannot be read: {0}")]
     Malformed(#[from] Malformed),
+}
+
+/// What is wrong with an answer.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Malformed {
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    #[error("bytes behind its last field")]
+    TrailingBytes,
+    #[error("a node at port {0}")]
+    Port(i32),
+    #[error("node {0} is advertised by a host that does not fit into an answer")]
+    AdvertisedHost(i32),
+}
+
+impl From<ReadError> for RewriteError {
+    fn from(error: ReadError) -> Self {
+        Self::Malformed(error.into())
+    }
 }
 
 fn list(nodes: &[(i32, HostPort)]) -> String {
@@ -69,15 +85,15 @@ pub enum Treatment {
     Untouched,
     /// Gather the answer and call [`response`].
     Gathered,
-    /// Either gather it, or stream it through an [`EndpointScrubber`] if it is too large to be held. A client loses only a hint then: it
-    /// asks for Metadata instead of following KIP-951 endpoints.
+    /// Either gather it, or stream it through an [`EndpointScrubber`] if it is too large to be held. A client loses
+    /// only a hint then: it asks for Metadata instead of following KIP-951 endpoints.
     GatheredOrScrubbed,
 }
 
 /// How to handle the answers of an API in a version that the API table allows.
 #[must_use]
 pub fn treatment(api_key: i16, version: i16) -> Treatment {
-    if schema(api_key, version).is_some() {
+    if node_endpoints::schema(api_key, version).is_some() {
         return Treatment::GatheredOrScrubbed;
     }
     match api_key {
@@ -87,30 +103,22 @@ pub fn treatment(api_key: i16, version: i16) -> Treatment {
     }
 }
 
-/// Rewrites an answer that is held whole. `body` follows the response head. Without addresses in it the same bytes come back.
+/// Rewrites an answer that is held whole. `body` follows the response head. Without addresses in it the same bytes
+/// come back.
 ///
-/// # Errors
-/// [`RewriteError::UnknownNodes`] if a node in it has no address yet, [`RewriteError::Malformed`] if it cannot be read.
+/// # Errors [`RewriteError::UnknownNodes`] if a node in it has no address yet, [`RewriteError::Malformed`] if it
+/// cannot be read.
 pub fn response(api_key: i16, version: i16, body: Bytes, addresses: &dyn Addresses) -> Result<Bytes, RewriteError> {
-    if let Some(schema) = schema(api_key, version) {
-        return node_endpoints::rewrite(schema, body, addresses);
+    if let Some(schema) = node_endpoints::schema(api_key, version) {
+        return node_endpoints::rewrite(schema, version, body, addresses);
     }
     match api_key {
         api::METADATA => metadata::rewrite(version, body, addresses),
         api::FIND_COORDINATOR => find_coordinator::rewrite(version, body, addresses),
         api::DESCRIBE_CLUSTER => describe_cluster::rewrite(version, body, addresses),
-        api::DESCRIBE_QUORUM if version >= describe_quorum::FIRST_VERSION => describe_quorum::rewrite(body, addresses),
+        api::DESCRIBE_QUORUM if version >= describe_quorum::FIRST_VERSION => {
+            describe_quorum::rewrite(version, body, addresses)
+        }
         _ => Ok(body),
-    }
-}
-
-/// The way to the KIP-951 endpoints of an answer, for the APIs and versions that have them.
-fn schema(api_key: i16, version: i16) -> Option<&'static Schema> {
-    match api_key {
-        api::PRODUCE => produce::schema(version),
-        api::FETCH => fetch::schema(version),
-        api::SHARE_FETCH => share_fetch::schema(version),
-        api::SHARE_ACKNOWLEDGE => share_acknowledge::schema(version),
-        _ => None,
     }
 }

@@ -1,10 +1,10 @@
 // Asks a running broker for ApiVersions in every way that matters and prints what it answers.
 //
-//   java tests/golden/ApiVersionsAnswers.java RELEASE HOST PORT CLUSTER_ID NODE_ID
+// java tests/golden/ApiVersionsAnswers.java RELEASE HOST PORT CLUSTER_ID NODE_ID
 //
-// A line is: release, version, name, request body in hex, answer body in hex (without correlation id) or "closed", parted by
-// spaces. tests/golden/api_versions_answers.txt holds the lines of Apache Kafka 3.8.1, 4.1.1 and 4.4.0, each one KRaft node (4)
-// of cluster BASEBASEBASEBASEBASEBA with the newest features, on a PLAINTEXT listener.
+// A line is: release, version, name, request body in hex, answer body in hex (without correlation id) or "closed",
+// parted by spaces. tests/golden/api_versions_answers.txt holds the lines of Apache Kafka 3.8.1, 4.1.1 and 4.4.0,
+// each one KRaft node (4) of cluster BASEBASEBASEBASEBASEBA with the newest features, on a PLAINTEXT listener.
 
 import java.io.ByteArrayOutputStream;
 import java.io.DataInputStream;

@@ -1,9 +1,11 @@
-// Makes tests/golden/rewritten_answers.txt with kafka-clients' own classes: the answers that carry addresses, in every version.
+// Makes tests/golden/rewritten_answers.txt with kafka-clients' own classes: the answers that carry addresses, in
+// every version.
 //
-//   java -cp "$KAFKA_LIBS/*" tests/golden/RewrittenAnswers.java > tests/golden/rewritten_answers.txt
+// java -cp "$KAFKA_LIBS/*" tests/golden/RewrittenAnswers.java > tests/golden/rewritten_answers.txt
 //
-// KAFKA_LIBS holds the jars of Apache Kafka 4.4.0. A line is: api key, version, name, addresses in it as id=host:port (or "-"),
-// body in hex, parted by spaces. Hosts and ports are unlikely to be met in other bytes, so that a test may look for them.
+// KAFKA_LIBS holds the jars of Apache Kafka 4.4.0. A line is: api key, version, name, addresses in it as id=host:port
+// (or "-"), body in hex, parted by spaces. Hosts and ports are unlikely to be met in other bytes, so that a test may
+// look for them.
 
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;

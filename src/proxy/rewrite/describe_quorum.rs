@@ -1,69 +1,43 @@
 //! DescribeQuorum (API 55), from version 2: `Nodes[].Listeners`, the controllers' own addresses, are left empty.
 //!
-//! They are not mapped, because a controller has no listener here: on a combined node the node's listener leads to the broker,
-//! which refuses the Raft APIs. No client connects by these addresses; the admin tools print them
+//! They are not mapped, because a controller has no listener here: on a combined node the node's listener leads to
+//! the broker, which refuses the Raft APIs. No client connects by these addresses; the admin tools print them
 //! (`kafka-metadata-quorum describe`) and take a node without any. Node ids and directory ids stay.
 
 use bytes::{BufMut, Bytes};
 
-use super::bytes_cursor::{Cursor, EMPTY_ARRAY, Lengths};
-use super::splice::Splice;
-use super::walker::{Event, Field, Schema, Walker};
+use super::splice::{EMPTY_ARRAY, Splice};
+use super::walker::{Event, Walker};
 use super::{Addresses, RewriteError};
+use crate::wire::reader::{ReadError, Reader};
+use crate::wire::schema::DESCRIBE_QUORUM_RESPONSE;
 
 /// Earlier answers have no addresses.
 pub(super) const FIRST_VERSION: i16 = 2;
 
-static SCHEMA: Schema = Schema {
-    fields: &[
-        Field::Fixed(2),       // ErrorCode
-        Field::Blob,           // ErrorMessage
-        Field::Array(TOPIC),   // Topics
-        Field::Addresses(&[]), // Nodes
-    ],
-    addresses_tag: None,
-};
-
-const TOPIC: &[Field] = &[
-    Field::Blob,             // TopicName
-    Field::Array(PARTITION), // Partitions
-];
-
-const PARTITION: &[Field] = &[
-    Field::Fixed(4 + 2),     // PartitionIndex, ErrorCode
-    Field::Blob,             // ErrorMessage
-    Field::Fixed(4 + 4 + 8), // LeaderId, LeaderEpoch, HighWatermark
-    Field::Array(REPLICA),   // CurrentVoters
-    Field::Array(REPLICA),   // Observers
-];
-
-const REPLICA: &[Field] = &[
-    Field::Fixed(4 + 16 + 8 + 8 + 8), // ReplicaId, ReplicaDirectoryId, LogEndOffset, LastFetchTimestamp, LastCaughtUpTimestamp
-];
-
-pub(super) fn rewrite(body: Bytes, addresses: &dyn Addresses) -> Result<Bytes, RewriteError> {
+pub(super) fn rewrite(version: i16, body: Bytes, addresses: &dyn Addresses) -> Result<Bytes, RewriteError> {
     let mut splice = Splice::new(&body, addresses);
-    let mut walker = Walker::new(&SCHEMA, body.len());
+    let mut walker = Walker::new(&DESCRIBE_QUORUM_RESPONSE, version, "nodes", body.len());
     let mut at = 0;
     let Some(Event::Array) = walker.advance(&body, &mut at)? else {
-        return Err(walker.malformed("the body ends early").into());
+        return Err(ReadError::Truncated.into());
     };
-    let mut cursor = Cursor::new(&body, Lengths::Compact);
-    cursor.skip(at)?;
-    for _ in 0..cursor.array_len()? {
-        cursor.skip(4)?; // NodeId
-        let start = cursor.at();
-        let listeners = cursor.array_len()?;
+    let mut reader = Reader::new(&body);
+    reader.skip(at)?;
+    for _ in 0..reader.array_len(true)?.unwrap_or(0) {
+        reader.skip(4)?; // NodeId
+        let start = reader.position();
+        let listeners = reader.array_len(true)?.unwrap_or(0);
         for _ in 0..listeners {
-            cursor.string()?; // Name
-            cursor.string()?; // Host
-            cursor.skip(2)?; // Port
-            cursor.skip_tags()?;
+            reader.string(true)?; // Name
+            reader.string(true)?; // Host
+            reader.skip(2)?; // Port
+            reader.skip_tagged_fields()?;
         }
         if listeners > 0 {
-            splice.replace(start..cursor.at()).put_u8(EMPTY_ARRAY);
+            splice.replace(start..reader.position()).put_u8(EMPTY_ARRAY);
         }
-        cursor.skip_tags()?;
+        reader.skip_tagged_fields()?;
     }
     splice.finish(&body)
 }

@@ -4,33 +4,34 @@
 
 use bytes::Bytes;
 
-use super::bytes_cursor::{Cursor, Lengths};
 use super::splice::Splice;
 use super::{Addresses, RewriteError};
+use crate::wire::reader::Reader;
 
 const FLEXIBLE_SINCE: i16 = 3;
 const BATCHED_SINCE: i16 = 4;
 
 pub(super) fn rewrite(version: i16, body: Bytes, addresses: &dyn Addresses) -> Result<Bytes, RewriteError> {
-    let mut cursor = Cursor::new(&body, Lengths::flexible_since(FLEXIBLE_SINCE, version));
+    let flexible = version >= FLEXIBLE_SINCE;
+    let mut reader = Reader::new(&body);
     let mut splice = Splice::new(&body, addresses);
     if version >= 1 {
-        cursor.skip(4)?; // ThrottleTimeMs
+        reader.skip(4)?; // ThrottleTimeMs
     }
     if version >= BATCHED_SINCE {
-        for _ in 0..cursor.array_len()? {
-            cursor.string()?; // Key
-            splice.address(&mut cursor)?;
-            cursor.skip(2)?; // ErrorCode
-            cursor.string()?; // ErrorMessage
-            cursor.skip_tags()?;
+        for _ in 0..reader.array_len(flexible)?.unwrap_or(0) {
+            reader.nullable_string(flexible)?; // Key
+            splice.address(&mut reader, flexible)?;
+            reader.skip(2)?; // ErrorCode
+            reader.nullable_string(flexible)?; // ErrorMessage
+            reader.skip_tagged_fields()?;
         }
     } else {
-        cursor.skip(2)?; // ErrorCode
+        reader.skip(2)?; // ErrorCode
         if version >= 1 {
-            cursor.string()?; // ErrorMessage
+            reader.nullable_string(flexible)?; // ErrorMessage
         }
-        splice.address(&mut cursor)?;
+        splice.address(&mut reader, flexible)?;
     }
     splice.finish(&body)
 }

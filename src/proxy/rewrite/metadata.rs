@@ -2,25 +2,28 @@
 
 use bytes::Bytes;
 
-use super::bytes_cursor::{Cursor, Lengths};
 use super::splice::Splice;
 use super::{Addresses, RewriteError};
+use crate::wire::reader::Reader;
 
 const FLEXIBLE_SINCE: i16 = 9;
 
 /// The brokers come first, and nothing behind them names a host: the topics, most of the answer, are copied unread.
 pub(super) fn rewrite(version: i16, body: Bytes, addresses: &dyn Addresses) -> Result<Bytes, RewriteError> {
-    let mut cursor = Cursor::new(&body, Lengths::flexible_since(FLEXIBLE_SINCE, version));
+    let flexible = version >= FLEXIBLE_SINCE;
+    let mut reader = Reader::new(&body);
     let mut splice = Splice::new(&body, addresses);
     if version >= 3 {
-        cursor.skip(4)?; // ThrottleTimeMs
+        reader.skip(4)?; // ThrottleTimeMs
     }
-    for _ in 0..cursor.array_len()? {
-        splice.address(&mut cursor)?;
+    for _ in 0..reader.array_len(flexible)?.unwrap_or(0) {
+        splice.address(&mut reader, flexible)?;
         if version >= 1 {
-            cursor.string()?; // Rack
+            reader.nullable_string(flexible)?; // Rack
         }
-        cursor.skip_tags()?;
+        if flexible {
+            reader.skip_tagged_fields()?;
+        }
     }
     splice.finish(&body)
 }

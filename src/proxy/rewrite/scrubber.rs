@@ -3,15 +3,16 @@
 //! The length of a frame goes out first, so nothing may grow or shrink. Where an answer carries KIP-951 endpoints,
 //!
 //! * the tagged field of Produce and Fetch gets another id, which no client knows, and zeros for content;
-//! * the array of ShareFetch and ShareAcknowledge, the last field of the answer, becomes an empty one and a tagged field that
-//!   no client knows, which fills the frame with zeros up to its end. Tagged fields that the upstream put there are lost with it;
-//!   Kafka defines none.
+//! * the array of ShareFetch and ShareAcknowledge, the last field of the answer, becomes an empty one and a tagged
+//!   field that no client knows, which fills the frame with zeros up to its end. Tagged fields that the upstream put
+//!   there are lost with it; Kafka defines none.
 //!
 //! A client that finds no endpoints asks for Metadata, as clients did before KIP-951.
 
-use super::RewriteError;
-use super::bytes_cursor::{EMPTY_ARRAY, Malformed, Varint};
-use super::walker::{Event, Walker};
+use super::splice::EMPTY_ARRAY;
+use super::walker::{Event, Varint, Walker};
+use super::{Malformed, RewriteError, node_endpoints};
+use crate::wire::reader::ReadError;
 
 /// The id of the tagged field that stands where the endpoints stood: the highest that takes one byte.
 const UNUSED_TAG: u8 = 0x7f;
@@ -38,18 +39,17 @@ impl EndpointScrubber {
     /// that the answer can go through as it is.
     #[must_use]
     pub fn new(api_key: i16, version: i16, len: usize) -> Option<Self> {
-        let schema = super::schema(api_key, version)?;
+        let schema = node_endpoints::schema(api_key, version)?;
         Some(Self {
-            walker: Walker::new(schema, len),
+            walker: Walker::new(schema, version, node_endpoints::FIELD, len),
             state: State::Walking,
         })
     }
 
     /// Changes the next bytes of the body in place; chunks may be cut anywhere.
     ///
-    /// # Errors
-    /// [`RewriteError::Malformed`] if the answer cannot be read, or if the last of its bytes is here and it is not complete.
-    /// Nothing of this chunk may be sent then.
+    /// # Errors [`RewriteError::Malformed`] if the answer cannot be read, or if the last of its bytes is here and it
+    /// is not complete. Nothing of this chunk may be sent then.
     pub fn feed(&mut self, chunk: &mut [u8]) -> Result<(), RewriteError> {
         let mut at = 0;
         loop {
@@ -65,7 +65,7 @@ impl EndpointScrubber {
                 }
                 State::Filling { filler, written } => {
                     if chunk.len() - at > filler.len - *written {
-                        return Err(self.walker.malformed("more bytes than the frame has").into());
+                        return Err(Malformed::TrailingBytes.into());
                     }
                     filler.write(*written, &mut chunk[at..]);
                     *written += chunk.len() - at;
@@ -80,7 +80,7 @@ impl EndpointScrubber {
             }
         }
         if self.walker.left() == 0 && !self.walker.is_done() {
-            return Err(self.walker.malformed("the body ends early").into());
+            return Err(ReadError::Truncated.into());
         }
         Ok(())
     }
@@ -103,7 +103,7 @@ impl EndpointScrubber {
     /// Decides at the first byte of the array what becomes of it.
     fn fill_from(&mut self, first: u8) -> Result<(), Malformed> {
         if first > EMPTY_ARRAY {
-            let filler = Filler::new(self.walker.left()).ok_or_else(|| self.walker.malformed("the body ends early"))?;
+            let filler = Filler::new(self.walker.left()).ok_or(ReadError::Truncated)?;
             self.state = State::Filling { filler, written: 0 };
         }
         Ok(())
@@ -112,8 +112,8 @@ impl EndpointScrubber {
 
 /// Gives the tagged field whose id ends just before `at` an id that clients do not know, in as many bytes.
 fn rename_tag(chunk: &mut [u8], at: usize, width: u32) {
-    // The earlier bytes of an id that is padded to more than one may be gone. Its last byte then becomes one that keeps the id
-    // below 2^31, which not every client reads.
+    // The earlier bytes of an id that is padded may be gone already, so only the last one changes. In the longest
+    // form its bits are the highest of the id, which stays below 2^31: some clients keep ids as signed numbers.
     let last = if width < Varint::MAX_WIDTH { UNUSED_TAG } else { 0x07 };
     chunk[at - 1] = last;
 }
@@ -130,7 +130,8 @@ impl Filler {
     /// None if it does not fit into `len`.
     pub(super) fn new(len: usize) -> Option<Self> {
         const BEFORE_SIZE: usize = 3;
-        // The shortest width of the size that leaves a size it can hold. Where the one is too short and the next too long, the next one is padded.
+        // The fewest bytes that can hold the size they leave. Just above what one byte less can hold, the size is
+        // padded.
         let width = (1..=Varint::MAX_WIDTH as usize)
             .find(|width| len.saturating_sub(BEFORE_SIZE + width) < 1 << (7 * width))?;
         let mut size = len.checked_sub(BEFORE_SIZE + width)?;

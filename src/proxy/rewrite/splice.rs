@@ -5,12 +5,17 @@ use std::ops::Range;
 
 use bytes::{BufMut, Bytes, BytesMut};
 
-use super::bytes_cursor::{Cursor, Lengths, Malformed};
-use super::{Addresses, RewriteError};
+use super::{Addresses, Malformed, RewriteError};
 use crate::config::HostPort;
+use crate::wire::reader::{ReadError, Reader};
+
+/// A compact array without elements.
+pub(super) const EMPTY_ARRAY: u8 = 1;
 
 /// Bytes of the longest string that Kafka's classic encoding can carry.
 const MAX_HOST: usize = i16::MAX as usize;
+/// What stands for the port where there is no node.
+const NO_PORT: i32 = -1;
 
 /// The output of a rewrite, made from front to back.
 pub(super) struct Splice<'a> {
@@ -33,7 +38,8 @@ impl<'a> Splice<'a> {
         }
     }
 
-    /// The start of a replacement of `range`, which lies behind all earlier ones: what is put into the returned buffer takes its place.
+    /// Starts to replace `range`, which lies behind all earlier ones: what is put into the returned buffer takes its
+    /// place.
     pub(super) fn replace(&mut self, range: Range<usize>) -> &mut BytesMut {
         if self.copied == 0 {
             self.out.reserve(self.source.len() + 64);
@@ -43,32 +49,27 @@ impl<'a> Splice<'a> {
         &mut self.out
     }
 
-    /// Reads node id, host and port, which stand together in every answer that has them, and puts the advertised host and port in
-    /// their place. No node (id below 0, as in per-key errors) gets Kafka's own "no address".
-    pub(super) fn address(&mut self, cursor: &mut Cursor<'_>) -> Result<(), Malformed> {
-        let node_id = cursor.i32()?;
-        let start = cursor.at();
-        let host = cursor.string()?.ok_or_else(|| cursor.malformed("a host is null"))?;
-        let port = cursor.i32()?;
-        let range = start..cursor.at();
-        let advertised = match u16::try_from(port) {
-            _ if node_id < 0 => {
-                if !host.is_empty() || port != -1 {
-                    put_address(self.replace(range), cursor.lengths(), "", -1);
-                }
-                return Ok(());
+    /// Reads node id, host and port, which stand together in every answer that has them, and puts the advertised host
+    /// and port in their place. No node (an id below 0, as in per-key errors) gets Kafka's own "no address".
+    pub(super) fn address(&mut self, reader: &mut Reader<'_>, flexible: bool) -> Result<(), Malformed> {
+        let node_id = reader.i32()?;
+        let start = reader.position();
+        let host = std::str::from_utf8(reader.string(flexible)?).map_err(|_| ReadError::NotUtf8)?;
+        let port = reader.i32()?;
+        let range = start..reader.position();
+        if node_id < 0 {
+            if !host.is_empty() || port != NO_PORT {
+                put_address(self.replace(range), flexible, "", NO_PORT);
             }
-            Ok(port) => self.addresses.advertised(node_id).ok_or_else(|| HostPort {
-                host: host.to_owned(),
-                port,
-            }),
-            Err(_) => return Err(cursor.malformed("a port is out of range")),
-        };
-        match advertised {
-            Ok(at) if at.host.len() > MAX_HOST => return Err(cursor.malformed("the advertised host is too long")),
-            Ok(at) => put_address(self.replace(range), cursor.lengths(), &at.host, i32::from(at.port)),
-            Err(upstream) => {
-                self.unknown.insert(node_id, upstream);
+            return Ok(());
+        }
+        let upstream = u16::try_from(port).map_err(|_| Malformed::Port(port))?;
+        match self.addresses.advertised(node_id) {
+            Some(at) if at.host.len() > MAX_HOST => return Err(Malformed::AdvertisedHost(node_id)),
+            Some(at) => put_address(self.replace(range), flexible, &at.host, i32::from(at.port)),
+            None => {
+                let host = host.to_owned();
+                self.unknown.insert(node_id, HostPort { host, port: upstream });
             }
         }
         Ok(())
@@ -90,11 +91,9 @@ impl<'a> Splice<'a> {
     }
 
     /// The whole output: `body`, which is the source, if nothing was replaced.
-    pub(super) fn finish(mut self, body: &Bytes) -> Result<Bytes, RewriteError> {
+    pub(super) fn finish(self, body: &Bytes) -> Result<Bytes, RewriteError> {
         if !self.unknown.is_empty() {
-            return Err(RewriteError::UnknownNodes(
-                std::mem::take(&mut self.unknown).into_iter().collect(),
-            ));
+            return Err(RewriteError::UnknownNodes(self.unknown.into_iter().collect()));
         }
         if !self.changed() {
             return Ok(body.clone());
@@ -103,10 +102,11 @@ impl<'a> Splice<'a> {
     }
 }
 
-fn put_address(out: &mut BytesMut, lengths: Lengths, host: &str, port: i32) {
-    match lengths {
-        Lengths::Classic => out.put_u16(host.len() as u16),
-        Lengths::Compact => put_unsigned_varint(out, host.len() + 1),
+fn put_address(out: &mut BytesMut, flexible: bool, host: &str, port: i32) {
+    if flexible {
+        put_unsigned_varint(out, host.len() + 1);
+    } else {
+        out.put_u16(host.len() as u16);
     }
     out.put_slice(host.as_bytes());
     out.put_i32(port);

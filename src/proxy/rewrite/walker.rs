@@ -1,37 +1,18 @@
 //! Finds the addresses in an answer that arrives in chunks of any size, without looking at what it steps over.
 //!
-//! The walker runs over a table of the schema's fields. It keeps nothing of the bytes: its state is a position in the table, at most
-//! a few levels deep, so memory does not grow with the answer. Only flexible versions are walked: lengths are unsigned varints
-//! of the length plus one, and every struct ends in tagged fields.
+//! The walker runs over a table of the schema's fields. It keeps nothing of the bytes: its state is a position in the
+//! table, at most a few levels deep, so memory does not grow with the answer. Only flexible versions are walked:
+//! lengths are unsigned varints of the length plus one, and every struct ends in tagged fields.
 
-use super::bytes_cursor::{Malformed, Varint};
-
-/// One field of a struct, by how it is stepped over.
-#[derive(Debug)]
-pub(super) enum Field {
-    /// Numbers and ids of this many bytes, not looked at.
-    Fixed(usize),
-    /// A string, bytes or records, maybe null.
-    Blob,
-    /// An array of structs.
-    Array(&'static [Self]),
-    Struct(&'static [Self]),
-    /// An array of structs that holds the addresses.
-    Addresses(&'static [Self]),
-}
-
-/// The fields of an answer.
-#[derive(Debug)]
-pub(super) struct Schema {
-    pub(super) fields: &'static [Field],
-    /// The tagged field of the outermost struct that holds the addresses, if they are in one.
-    pub(super) addresses_tag: Option<u32>,
-}
+use super::Malformed;
+use crate::wire::reader::ReadError;
+use crate::wire::schema::{Field, Kind, Schema};
 
 /// What the walker stopped for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Event {
-    /// The id of the tagged field with the addresses was read; it took `width` bytes, the last one just before the position.
+    /// The id of the tagged field with the addresses was read; it took `width` bytes, the last one just before the
+    /// position.
     Tag { width: u32 },
     /// The content of that field is next: the bytes of [`Walker::skip_hint`].
     TagContent,
@@ -89,11 +70,16 @@ enum Then {
 
 #[derive(Debug, Clone, Copy)]
 enum VarintOf {
+    /// Of a string, bytes or records.
     BlobLen,
-    ArrayLen(&'static [Field]),
+    /// Of an array of values of so many bytes.
+    ValuesLen(usize),
+    StructsLen(&'static [Field]),
     TagCount,
     Tag,
-    TagSize { addresses: bool },
+    TagSize {
+        addresses: bool,
+    },
 }
 
 impl VarintOf {
@@ -108,7 +94,9 @@ impl VarintOf {
 /// The position in an answer.
 #[derive(Debug, Clone)]
 pub(super) struct Walker {
-    schema: &'static Schema,
+    version: i16,
+    /// The field of the outermost struct that holds the addresses.
+    addresses: Option<&'static Field>,
     levels: Vec<Level>,
     state: State,
     /// Bytes of the body.
@@ -121,12 +109,14 @@ pub(super) struct Walker {
 const DEPTH: usize = 4;
 
 impl Walker {
-    /// At the start of a body of `len` bytes.
-    pub(super) fn new(schema: &'static Schema, len: usize) -> Self {
+    /// At the start of a body of `len` bytes, on the way to the field of that name. The version is a flexible one.
+    pub(super) fn new(schema: &'static Schema, version: i16, addresses: &str, len: usize) -> Self {
         let mut levels = Vec::with_capacity(DEPTH);
         levels.push(Level::new(schema.fields, 1));
+        let mut fields = schema.fields.iter();
         Self {
-            schema,
+            version,
+            addresses: fields.find(|field| field.name == addresses && field.is_in(version)),
             levels,
             state: State::Fields,
             len,
@@ -152,14 +142,10 @@ impl Walker {
         }
     }
 
-    pub(super) fn malformed(&self, what: &'static str) -> Malformed {
-        Malformed { what, at: self.walked }
-    }
-
     /// Walks on in `chunk` from `at` until there is something to report (`at` is where) or the chunk is used up (None).
     pub(super) fn advance(&mut self, chunk: &[u8], at: &mut usize) -> Result<Option<Event>, Malformed> {
         if chunk.len() - *at > self.left() {
-            return Err(self.malformed("more bytes than the frame has"));
+            return Err(Malformed::TrailingBytes);
         }
         loop {
             let next = chunk.get(*at).copied();
@@ -179,27 +165,32 @@ impl Walker {
                 (State::Varint { mut varint, of }, Some(byte)) => {
                     *at += 1;
                     self.walked += 1;
-                    match varint.push(byte).map_err(|what| self.malformed(what))? {
+                    match varint.push(byte)? {
                         None => self.state = State::Varint { varint, of },
                         Some(value) => {
-                            if let Some(event) = self.read(value, varint.width(), of)? {
+                            if let Some(event) = self.read(value, varint.width, of)? {
                                 return Ok(Some(event));
                             }
                         }
                     }
                 }
                 (State::Varint { .. }, None) => return Ok(None),
-                (State::Fields, _) => match self.field() {
-                    Some(Field::Addresses(_)) if next.is_none() => return Ok(None),
-                    Some(field) => {
-                        if let Some(event) = self.enter(field)? {
-                            return Ok(Some(event));
-                        }
+                (State::Fields, _) => {
+                    let Some(field) = self.next_field() else {
+                        self.state = VarintOf::TagCount.start();
+                        continue;
+                    };
+                    let addresses = self.is_addresses(field);
+                    if addresses && next.is_none() {
+                        return Ok(None);
                     }
-                    None => self.state = VarintOf::TagCount.start(),
-                },
+                    self.enter(field)?;
+                    if addresses {
+                        return Ok(Some(Event::Array));
+                    }
+                }
                 (State::Tags, _) => self.enter_tag(),
-                (State::Done, _) if self.left() > 0 => return Err(self.malformed("bytes behind its last field")),
+                (State::Done, _) if self.left() > 0 => return Err(Malformed::TrailingBytes),
                 (State::Done, _) => return Ok(None),
             }
         }
@@ -214,25 +205,32 @@ impl Walker {
         }
     }
 
-    fn field(&self) -> Option<&'static Field> {
-        self.levels.last().and_then(|level| level.fields.get(level.next))
+    /// The next field of the innermost level that stands in this version outside of the tagged fields.
+    fn next_field(&mut self) -> Option<&'static Field> {
+        let level = self.levels.last_mut()?;
+        let mut rest = level.fields[level.next..].iter();
+        let skipped = rest.position(|field| field.tag.is_none() && field.is_in(self.version));
+        level.next = skipped.map_or(level.fields.len(), |skipped| level.next + skipped);
+        level.fields.get(level.next)
     }
 
-    fn enter(&mut self, field: &'static Field) -> Result<Option<Event>, Malformed> {
+    fn is_addresses(&self, field: &Field) -> bool {
+        self.levels.len() == 1 && self.addresses.is_some_and(|addresses| std::ptr::eq(addresses, field))
+    }
+
+    fn enter(&mut self, field: &'static Field) -> Result<(), Malformed> {
         if let Some(level) = self.levels.last_mut() {
             level.next += 1;
         }
-        match *field {
-            Field::Fixed(size) => self.skip_over(size, Then::Fields)?,
-            Field::Blob => self.state = VarintOf::BlobLen.start(),
-            Field::Array(fields) => self.state = VarintOf::ArrayLen(fields).start(),
-            Field::Struct(fields) => self.levels.push(Level::new(fields, 1)),
-            Field::Addresses(fields) => {
-                self.state = VarintOf::ArrayLen(fields).start();
-                return Ok(Some(Event::Array));
-            }
+        match field.kind {
+            Kind::String | Kind::Bytes | Kind::Records => self.state = VarintOf::BlobLen.start(),
+            // No answer with addresses has an array of texts or arrays.
+            Kind::Array(value) => self.state = VarintOf::ValuesLen(value.fixed_size().unwrap_or(0)).start(),
+            Kind::Structs(fields) => self.state = VarintOf::StructsLen(fields).start(),
+            Kind::Struct(fields) => self.levels.push(Level::new(fields, 1)),
+            fixed => self.skip_over(fixed.fixed_size().unwrap_or(0), Then::Fields)?,
         }
-        Ok(None)
+        Ok(())
     }
 
     /// Takes a varint that is complete. Lengths of blobs and arrays are written plus one, with 0 for null.
@@ -240,7 +238,8 @@ impl Walker {
         let len = (value as usize).saturating_sub(1);
         match of {
             VarintOf::BlobLen => self.skip_over(len, Then::Fields)?,
-            VarintOf::ArrayLen(fields) => {
+            VarintOf::ValuesLen(size) => self.skip_over(len.saturating_mul(size), Then::Fields)?,
+            VarintOf::StructsLen(fields) => {
                 // Every element takes at least the byte that counts its tagged fields.
                 self.check(len)?;
                 self.state = State::Fields;
@@ -256,7 +255,7 @@ impl Walker {
                 self.state = State::Tags;
             }
             VarintOf::Tag => {
-                let addresses = self.levels.len() == 1 && self.schema.addresses_tag == Some(value);
+                let addresses = self.levels.len() == 1 && self.addresses.is_some_and(|field| field.tag == Some(value));
                 self.state = VarintOf::TagSize { addresses }.start();
                 return Ok(addresses.then_some(Event::Tag { width }));
             }
@@ -299,8 +298,31 @@ impl Walker {
 
     fn check(&self, bytes: usize) -> Result<(), Malformed> {
         if bytes > self.left() {
-            return Err(self.malformed("a length runs past the end"));
+            return Err(ReadError::Truncated.into());
         }
         Ok(())
+    }
+}
+
+/// An unsigned varint that arrives byte by byte, least significant seven bits first.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Varint {
+    value: u32,
+    width: u32,
+}
+
+impl Varint {
+    /// Bytes of the longest, as in Kafka's `ByteUtils`.
+    pub(super) const MAX_WIDTH: u32 = 5;
+
+    /// Takes the next byte; the value once it is the last one.
+    fn push(&mut self, byte: u8) -> Result<Option<u32>, ReadError> {
+        let bits = u32::from(byte & 0x7f);
+        if self.width == Self::MAX_WIDTH - 1 && byte > 0x0f {
+            return Err(ReadError::Varint);
+        }
+        self.value |= bits << (7 * self.width);
+        self.width += 1;
+        Ok((byte & 0x80 == 0).then_some(self.value))
     }
 }

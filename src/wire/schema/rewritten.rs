@@ -50,6 +50,59 @@ pub static PRODUCE_RESPONSE: Schema = Schema {
     ],
 };
 
+pub static FETCH_RESPONSE: Schema = Schema {
+    api_key: 1,
+    name: "Fetch response",
+    min: 4,
+    max: 18,
+    flexible_since: 12,
+    fields: &[
+        int32("throttle_time_ms"),
+        int16("error_code").since(7),
+        int32("session_id").since(7),
+        structs(
+            "responses",
+            &[
+                string("topic").until(12),
+                uuid("topic_id").since(13),
+                structs(
+                    "partitions",
+                    &[
+                        int32("partition_index"),
+                        int16("error_code"),
+                        int64("high_watermark"),
+                        int64("last_stable_offset"),
+                        int64("log_start_offset").since(5),
+                        structs("aborted_transactions", &[int64("producer_id"), int64("first_offset")]).nullable(),
+                        int32("preferred_read_replica").since(11),
+                        records("records").nullable(),
+                        structure("diverging_epoch", &[int32("epoch"), int64("end_offset")])
+                            .since(12)
+                            .tag(0),
+                        structure("current_leader", &[int32("leader_id"), int32("leader_epoch")])
+                            .since(12)
+                            .tag(1),
+                        structure("snapshot_id", &[int64("end_offset"), int32("epoch")])
+                            .since(12)
+                            .tag(2),
+                    ],
+                ),
+            ],
+        ),
+        structs(
+            "node_endpoints",
+            &[
+                int32("node_id"),
+                string("host"),
+                int32("port"),
+                string("rack").nullable(),
+            ],
+        )
+        .since(16)
+        .tag(0),
+    ],
+};
+
 pub static METADATA_RESPONSE: Schema = Schema {
     api_key: 3,
     name: "Metadata response",

@@ -1,5 +1,5 @@
-//! Rewritten and scrubbed answers as a stock decoder reads them. kafka-protocol ends at ShareFetch and ShareAcknowledge v1; their
-//! second version has the same layout, or one more number.
+//! Rewritten and scrubbed answers as a stock decoder reads them. kafka-protocol ends at ShareFetch and
+//! ShareAcknowledge v1; their second version has the same layout, or one more number.
 
 use bytes::{Buf, Bytes};
 use kafka_protocol::messages::{

@@ -1,9 +1,9 @@
 //! Answers whose addresses are taken out as they stream by.
 
-use super::super::bytes_cursor::{Cursor, Lengths};
 use super::super::scrubber::Filler;
 use super::super::{EndpointScrubber, RewriteError};
 use super::{Golden, assert_no_leak, golden};
+use crate::wire::reader::Reader;
 
 fn streamed() -> Vec<Golden> {
     let goldens = golden().into_iter();
@@ -134,8 +134,8 @@ fn an_id_of_the_endpoints_that_is_padded_is_renamed_too() {
                 .feed(first)
                 .and_then(|()| scrubber.feed(second))
                 .expect("well-formed");
-            let mut cursor = Cursor::new(&out[6..], Lengths::Compact);
-            let id = cursor.unsigned_varint().expect("an id");
+            let mut reader = Reader::new(&out[6..]);
+            let id = reader.unsigned_varint().expect("an id");
             assert!(id != 0 && i32::try_from(id).is_ok(), "{id}");
             assert!(out.ends_with(b"\x03\0\0\0"), "{out:?}");
         }
@@ -149,12 +149,12 @@ fn the_filler_fits_every_length() {
         let filler = Filler::new(len).unwrap_or_else(|| panic!("{len} bytes"));
         let mut out = vec![0xee; len];
         filler.write(0, &mut out);
-        let mut cursor = Cursor::new(&out, Lengths::Compact);
-        assert_eq!(cursor.array_len(), Ok(0), "{len} bytes");
-        assert_eq!(cursor.unsigned_varint(), Ok(1), "{len} bytes");
-        assert_eq!(cursor.unsigned_varint(), Ok(0x7f), "{len} bytes");
-        let size = cursor.unsigned_varint().expect("a size") as usize;
-        assert_eq!(cursor.at() + size, len, "{len} bytes");
+        let mut reader = Reader::new(&out);
+        assert_eq!(reader.compact_len(), Ok(Some(0)), "{len} bytes");
+        assert_eq!(reader.unsigned_varint(), Ok(1), "{len} bytes");
+        assert_eq!(reader.unsigned_varint(), Ok(0x7f), "{len} bytes");
+        let size = reader.unsigned_varint().expect("a size") as usize;
+        assert_eq!(reader.position() + size, len, "{len} bytes");
     }
     assert!(Filler::new(4).is_some() && Filler::new(3).is_none());
 }
