@@ -82,7 +82,7 @@ fn ports(reader: &mut Reader, config: &Config) {
         );
         reader.problem(reader.place("admin.listen"), "admin.listen", message);
     }
-    let key = "listen.node_ports";
+    let key = "listen.nodes";
     match listen.nodes {
         NodePorts::Range { first, last } => {
             let holds = |port: u16| (first..=last).contains(&port);

@@ -44,7 +44,7 @@ pub static KEYS: &[Key] = &[
     key("upstream.request_timeout", "15s"),
     key("upstream.metadata_refresh", "30s"),
     key("listen.bootstrap", "127.0.0.1:19092"),
-    without_default("listen.node_ports"),
+    without_default("listen.nodes"),
     without_default("listen.advertise"),
     list("listen.nodes_in_front"),
     without_default("listen.elsewhere"),

@@ -200,7 +200,7 @@ impl Reader {
 
     fn listen(&mut self, admin_port: u16) -> Option<ListenConfig> {
         let bootstrap = self.optional("listen.bootstrap", HostPort::from_str);
-        let nodes = self.optional("listen.node_ports", NodePorts::from_str);
+        let nodes = self.optional("listen.nodes", NodePorts::from_str);
         let advertise = self.optional("listen.advertise", str::parse);
         let bootstrap = bootstrap?;
         Some(ListenConfig {
@@ -321,7 +321,7 @@ fn effective(config: &Config, layers: &Layers) -> Vec<Effective> {
                     let items: Vec<&str> = given.items.iter().map(|item| item.text.as_str()).collect();
                     Some(items.join(","))
                 }
-                None if name == "listen.node_ports" => Some(config.listen.nodes.to_string()),
+                None if name == "listen.nodes" => Some(config.listen.nodes.to_string()),
                 None => keys::find(&name)?.default.map(ToOwned::to_owned),
             };
             Some(Effective {

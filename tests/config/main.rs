@@ -149,7 +149,7 @@ upstream:
   conect_timeout: 10s
 listen:
   bootstrap: 127.0.0.1:19092
-  node_ports: 19090-19099
+  nodes: 19090-19099
   advertized: kafka
 limits:
   frame_max: six
@@ -202,7 +202,7 @@ fn contradictions_are_found() {
         "{MINIMAL}\
 listen:
   bootstrap: 0.0.0.0:19092
-  node_ports: 19090-19099
+  nodes: 19090-19099
 admin:
   listen: 127.0.0.1:19092
 settings:
@@ -216,8 +216,8 @@ limits:
     expect_messages(
         &text,
         &[
-            "convoke.yaml:5:15: listen.node_ports: 19090-19099 holds the port of listen.bootstrap (19092); choose a range without it",
-            "convoke.yaml:5:15: listen.node_ports: 19090-19099 holds the port of admin.listen (19092); move one of them",
+            "convoke.yaml:5:10: listen.nodes: 19090-19099 holds the port of listen.bootstrap (19092); choose a range without it",
+            "convoke.yaml:5:10: listen.nodes: 19090-19099 holds the port of admin.listen (19092); move one of them",
             "convoke.yaml:7:11: admin.listen: 127.0.0.1:19092 is the port of listen.bootstrap (0.0.0.0:19092) too; give it another",
             "convoke.yaml:9:33: settings.group.min.session.timeout.ms: 20 is larger than group.max.session.timeout.ms (10)",
             "convoke.yaml:13:22: limits.owned_request_max: larger than limits.frame_max, which every request must fit in",
@@ -274,7 +274,7 @@ fn flags_win_over_the_environment_and_that_over_the_file() {
     let flags = [
         ("--listen", "listen.bootstrap", "c:3"),
         ("--set", "group.initial.rebalance.delay.ms", "0"),
-        ("--set", "listen.node_ports", "40000+{node}"),
+        ("--set", "listen.nodes", "40000+{node}"),
     ];
     let config = load_text(&text, &environment, &flags).expect("valid").config;
     let bootstrap = HostPort {

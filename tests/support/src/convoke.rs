@@ -45,9 +45,10 @@ impl Convoke {
         flag("--admin", admin.to_string());
         flag("--data", data.path().to_string_lossy().into_owned());
         arguments.extend(extra.iter().map(|&argument| argument.to_owned()));
-        let mut environment: BTreeMap<String, String> = [("CONVOKE_LISTEN_NODES".to_owned(), (first + 2).to_string())]
-            .into_iter()
-            .collect();
+        let mut environment: BTreeMap<String, String> =
+            [("CONVOKE_LISTEN_NODES".to_owned(), format!("{}+{{node}}", first + 2))]
+                .into_iter()
+                .collect();
         if kafka.listener() == Listener::Sasl {
             let (user, password) = USERS[1];
             for (key, value) in [
