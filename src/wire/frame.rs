@@ -19,10 +19,6 @@ pub const LENGTH_SIZE: usize = 4;
 /// long as a frame, and would have to be gathered to be read.
 const HEAD_TAGS_MAX: usize = 4096;
 
-/// No head that is accepted is longer: the fixed fields, the longest client id, the tagged fields,
-/// and the varints around them.
-pub const HEAD_MAX: usize = 10 + i16::MAX as usize + HEAD_TAGS_MAX + 15;
-
 /// The length that a frame starts with.
 ///
 /// # Errors
@@ -78,7 +74,7 @@ pub struct RequestHead {
 }
 
 impl RequestHead {
-    /// Reads the head from the first bytes of a frame, which may be fewer than the frame has; [`HEAD_MAX`] are always
+    /// Reads the head from the first bytes of a frame, which may be fewer than the frame has; 37,000 are always
     /// enough. The version is not checked, except that it tells whether the head is flexible.
     ///
     /// # Errors
@@ -336,6 +332,23 @@ mod tests {
         assert!(matches!(RequestHead::parse(&long), Err(WireError::Malformed(_))));
         frame.extend_from_slice(&[0xff, 0xff, 0xff, 0xff, 0x0f]);
         assert!(matches!(RequestHead::parse(&frame), Err(WireError::Malformed(_))));
+    }
+
+    #[test]
+    fn a_head_never_needs_more_than_37000_bytes() {
+        let mut frame = head_of(HEARTBEAT, 4, Some(&"x".repeat(32_767)));
+        frame.truncate(frame.len() - 1);
+        // Two tagged fields that fill what they may, and one that asks for more.
+        frame.extend_from_slice(&[3, 0, 0x80, 0x10]);
+        frame.extend_from_slice(&[0; 2048]);
+        frame.extend_from_slice(&[1, 0xfa, 0x0f]);
+        frame.extend_from_slice(&[0; 2042]);
+        frame.extend_from_slice(&[2, 1, 0]);
+        assert!(frame.len() <= 37_000);
+        assert!(matches!(RequestHead::parse(&frame), Err(WireError::Malformed(_))));
+        let at = frame.len() - 3;
+        frame[32_777] = 2;
+        assert_eq!(parse(&frame).expect("it fits").body_offset, at);
     }
 
     #[test]

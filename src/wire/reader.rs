@@ -93,10 +93,6 @@ impl<'a> Reader<'a> {
         self.array().map(i16::from_be_bytes)
     }
 
-    pub fn u16(&mut self) -> Result<u16, ReadError> {
-        self.array().map(u16::from_be_bytes)
-    }
-
     pub fn i32(&mut self) -> Result<i32, ReadError> {
         self.array().map(i32::from_be_bytes)
     }
@@ -171,17 +167,6 @@ impl<'a> Reader<'a> {
         self.nullable_string(flexible)?.ok_or(ReadError::Null)
     }
 
-    /// Bytes or null, compact where the version is flexible.
-    pub fn nullable_bytes(&mut self, flexible: bool) -> Result<Option<&'a [u8]>, ReadError> {
-        let len = self.array_len(flexible)?;
-        len.map(|len| self.take(len)).transpose()
-    }
-
-    /// Bytes, compact where the version is flexible.
-    pub fn bytes(&mut self, flexible: bool) -> Result<&'a [u8], ReadError> {
-        self.nullable_bytes(flexible)?.ok_or(ReadError::Null)
-    }
-
     /// Hands each tagged field to `visit`, in order, as its tag and its content. Tags must ascend (as the protocol says)
     /// and stay below 2^31: kafka-protocol keeps them as signed numbers.
     pub fn tagged_fields<E: From<ReadError>>(
@@ -250,7 +235,7 @@ mod tests {
         assert_eq!(Reader::new(&[0x03, b'h', b'i']).string(true), Ok(&b"hi"[..]));
         assert_eq!(Reader::new(&[0x04, b'h', b'i']).string(true), Err(ReadError::Truncated));
         assert_eq!(
-            Reader::new(&[0x80, 0, 0, 0]).nullable_bytes(false),
+            Reader::new(&[0x80, 0, 0, 0]).legacy_len(),
             Err(ReadError::NegativeLength)
         );
     }
@@ -282,7 +267,7 @@ mod tests {
             let mut reader = Reader::new(&bytes);
             let _ = reader.unsigned_varint();
             let _ = reader.nullable_string(true);
-            let _ = reader.nullable_bytes(false);
+            let _ = reader.array_len(false);
             let _ = reader.skip_tagged_fields();
             let _ = reader.take(usize::MAX);
             let _ = reader.uuid();

@@ -1,3 +1,12 @@
+// Makes tests/golden/message_schemas.txt by reflection over the schemas that Apache Kafka generated for every API.
+//
+//   java -cp "$KAFKA_LIBS/*" tests/golden/MessageSchemas.java > tests/golden/message_schemas.txt
+//
+// KAFKA_LIBS holds the jars of Apache Kafka 4.4.0 (kafka-clients). A message starts with a line "request|response KEY NAME
+// MIN-MAX flexible SINCE|never"; its fields follow in wire order as "PATH TYPE VERSIONS". "[]" in a path steps into the
+// elements of an array, "@N" names a tagged field, "?" after a type says that null is allowed. A field whose type or
+// nullability changed has one line for each form; the fields of one version are the lines whose versions hold it, in order.
+
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -11,16 +20,6 @@ import org.apache.kafka.common.protocol.types.Schema;
 import org.apache.kafka.common.protocol.types.TaggedFields;
 import org.apache.kafka.common.protocol.types.Type;
 
-/**
- * Prints every field of every request and response that kafka-clients knows, by reflection over its generated schemas.
- *
- * A message starts with a line "request|response KEY NAME MIN-MAX flexible SINCE|never"; its fields follow in wire order as
- * "PATH TYPE VERSIONS". "[]" in a path steps into the elements of an array, "@N" names a tagged field, "?" after a type
- * says that null is allowed. A field whose type or nullability changed has one line for each form; the fields of one
- * version are the lines whose versions hold it, in order.
- *
- * Run: java -cp 'kafka-clients-4.4.0.jar:*' MessageSchemas.java > message_schemas.txt
- */
 public class MessageSchemas {
     /** The versions of each line, in wire order. */
     private final List<String> lines = new ArrayList<>();
