@@ -4,6 +4,7 @@
 
 mod decoded;
 mod hostile;
+mod schemas;
 mod scrubbed;
 mod whole;
 
