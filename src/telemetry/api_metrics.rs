@@ -5,6 +5,7 @@ use std::sync::OnceLock;
 use prometheus::{Histogram, HistogramVec, IntCounter, IntCounterVec};
 
 use super::metrics::Maker;
+use crate::wire::error_code::ErrorCode;
 
 /// Error codes from -1 up to here have a slot of their own; Kafka's end at 133 today. Others share the label `other`.
 const ERROR_CODE_MAX: i16 = 160;
@@ -104,42 +105,13 @@ impl ApiMetrics {
             return;
         };
         slot.get_or_init(|| {
-            let label = if known { error_label(code) } else { "other".to_owned() };
+            let label = if known {
+                ErrorCode(code).to_string()
+            } else {
+                "other".to_owned()
+            };
             self.errors.with_label_values(&[self.name, &label])
         })
         .inc();
-    }
-}
-
-/// Kafka's name of an error, such as `NOT_COORDINATOR`; the number where kafka-protocol has no name for it.
-fn error_label(code: i16) -> String {
-    use kafka_protocol::ResponseError;
-    match ResponseError::try_from_code(code) {
-        Some(ResponseError::Unknown(_)) | None => code.to_string(),
-        Some(error) => screaming_snake(&format!("{error:?}")),
-    }
-}
-
-fn screaming_snake(camel: &str) -> String {
-    let mut out = String::with_capacity(camel.len() + 8);
-    for (index, letter) in camel.chars().enumerate() {
-        if letter.is_ascii_uppercase() && index > 0 {
-            out.push('_');
-        }
-        out.push(letter.to_ascii_uppercase());
-    }
-    out
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn errors_carry_kafkas_names() {
-        assert_eq!(error_label(16), "NOT_COORDINATOR");
-        assert_eq!(error_label(-1), "UNKNOWN_SERVER_ERROR");
-        assert_eq!(error_label(27), "REBALANCE_IN_PROGRESS");
-        assert_eq!(error_label(159), "159");
     }
 }

@@ -15,6 +15,7 @@ impl ErrorCode {
     pub const COORDINATOR_LOAD_IN_PROGRESS: Self = Self(14);
     pub const COORDINATOR_NOT_AVAILABLE: Self = Self(15);
     pub const NOT_COORDINATOR: Self = Self(16);
+    pub const INVALID_TOPIC_EXCEPTION: Self = Self(17);
     pub const ILLEGAL_GENERATION: Self = Self(22);
     pub const INCONSISTENT_GROUP_PROTOCOL: Self = Self(23);
     pub const INVALID_GROUP_ID: Self = Self(24);
@@ -45,5 +46,41 @@ impl ErrorCode {
     #[must_use]
     pub const fn is_none(self) -> bool {
         self.0 == 0
+    }
+}
+
+/// Kafka's name, such as `NOT_COORDINATOR`; the number where kafka-protocol has no name for it.
+impl std::fmt::Display for ErrorCode {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        use kafka_protocol::ResponseError;
+        match ResponseError::try_from_code(self.0) {
+            None => f.write_str("NONE"),
+            Some(ResponseError::Unknown(code)) => write!(f, "{code}"),
+            Some(error) => f.write_str(&screaming_snake(&format!("{error:?}"))),
+        }
+    }
+}
+
+fn screaming_snake(camel: &str) -> String {
+    let mut out = String::with_capacity(camel.len() + 8);
+    for (index, letter) in camel.chars().enumerate() {
+        if letter.is_ascii_uppercase() && index > 0 {
+            out.push('_');
+        }
+        out.push(letter.to_ascii_uppercase());
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_print_as_kafka_names_them() {
+        assert_eq!(ErrorCode::NOT_COORDINATOR.to_string(), "NOT_COORDINATOR");
+        assert_eq!(ErrorCode::UNKNOWN_SERVER_ERROR.to_string(), "UNKNOWN_SERVER_ERROR");
+        assert_eq!(ErrorCode::NONE.to_string(), "NONE");
+        assert_eq!(ErrorCode(159).to_string(), "159");
     }
 }
