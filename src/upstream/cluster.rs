@@ -1,15 +1,45 @@
 //! The picture of the upstream cluster: one watcher keeps it, everybody reads it without a lock.
+//!
+//! | part | its one job |
+//! |---|---|
+//! | [`ClusterWatch`] | what the rest of the program sees |
+//! | `shared` | the published picture, and who may change it |
+//! | `watcher` | refreshes the picture, tells who was deleted, says when the upstream goes and comes |
+//! | `keeper` | one for each node: keeps a connection and the node's versions |
+//! | `lookup` | asks for single topics that the picture does not have |
+//! | `deletions` | which vanished topics are certainly gone; no I/O |
+//! | `metadata` | the requests and how their answers are read |
+
+mod deletions;
+mod keeper;
+mod lookup;
+mod metadata;
+mod shared;
+mod watcher;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
+use std::time::Duration;
 
+use tokio::sync::{mpsc, watch};
+use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use crate::config::HostPort;
+use super::UpstreamError;
+use super::node::Node;
+use super::pool::Pool;
+use crate::config::{HostPort, UpstreamConfig};
+use crate::coordinator::input::DeletedTopic;
 use crate::coordinator::request::Text;
 
+use lookup::{Lookup, TopicKey};
+use shared::Shared;
+
+/// Deletions that wait for the runtime to take them; while it is full they wait with the watcher.
+const DELETED_QUEUE: usize = 16;
+
 /// One look at the cluster.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Cluster {
     pub cluster_id: Option<Text>,
     /// Nodes as the upstream advertises them on the listener that we use.
@@ -22,10 +52,28 @@ pub struct Cluster {
 }
 
 /// Topics by name and by id.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Topics {
     pub by_name: HashMap<Text, Topic>,
     pub name_by_id: HashMap<Uuid, Text>,
+}
+
+impl Topics {
+    /// Adds a topic, in place of one of the same name.
+    pub fn insert(&mut self, topic: Topic) {
+        if let Some(old) = self.by_name.get(&topic.name) {
+            self.name_by_id.remove(&old.id);
+        }
+        if !topic.id.is_nil() {
+            self.name_by_id.insert(topic.id, topic.name.clone());
+        }
+        self.by_name.insert(topic.name.clone(), topic);
+    }
+
+    #[must_use]
+    pub fn by_id(&self, id: &Uuid) -> Option<&Topic> {
+        self.name_by_id.get(id).and_then(|name| self.by_name.get(name))
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,4 +95,154 @@ pub struct NodeVersions {
     pub finalized_features: Vec<(String, i16, i16)>,
     /// -1 when unknown.
     pub finalized_features_epoch: i64,
+}
+
+/// How the upstream does, for `/readyz` and metrics.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UpstreamState {
+    /// Whether the last refresh of the picture succeeded.
+    pub reachable: bool,
+    /// For how long it has been so.
+    pub since: Duration,
+    /// Why the last refresh failed; `None` after one that succeeded.
+    pub last_error: Option<String>,
+    /// Since the picture was last confirmed; `None` before the first one.
+    pub snapshot_age: Option<Duration>,
+    /// Nodes with a working connection of ours.
+    pub nodes_connected: usize,
+    /// Requests and dials of our own that failed, since the start.
+    pub failures: u64,
+}
+
+/// The picture of the cluster and how to ask for what it lacks. Clones are cheap and see the same.
+#[derive(Debug, Clone)]
+pub struct ClusterWatch {
+    shared: Arc<Shared>,
+    lookup: Lookup,
+}
+
+impl ClusterWatch {
+    /// Starts the tasks that keep the picture; they end with `shutdown`. The receiver gets topics that are certainly gone.
+    #[must_use]
+    pub fn start(
+        config: &UpstreamConfig,
+        pool: Arc<Pool>,
+        shutdown: &CancellationToken,
+    ) -> (Self, mpsc::Receiver<Vec<DeletedTopic>>) {
+        let shared = Arc::new(Shared::new(pool, config.bootstrap.clone()));
+        let (deleted, receiver) = mpsc::channel(DELETED_QUEUE);
+        watcher::spawn(Arc::clone(&shared), config.metadata_refresh, deleted, shutdown.clone());
+        let lookup = Lookup::spawn(Arc::clone(&shared), config.request_timeout, shutdown.clone());
+        (Self { shared, lookup }, receiver)
+    }
+
+    /// The latest picture. Before the first answer of the upstream it is empty.
+    #[must_use]
+    pub fn snapshot(&self) -> Arc<Cluster> {
+        self.shared.snapshot()
+    }
+
+    /// Counts the pictures that differ from the one before: 0 until the first one.
+    #[must_use]
+    pub fn subscribe(&self) -> watch::Receiver<u64> {
+        self.shared.subscribe()
+    }
+
+    /// Waits for the first picture and for the versions of its nodes; a node that does not answer is waited for only
+    /// briefly. Ends never while the upstream is out of reach.
+    pub async fn ready(&self) -> Arc<Cluster> {
+        self.shared.ready().await
+    }
+
+    /// Asks for a fresh picture soon; requests that come together make one.
+    pub fn request_refresh(&self) {
+        self.shared.request_refresh();
+    }
+
+    #[must_use]
+    pub fn state(&self) -> UpstreamState {
+        self.shared.state()
+    }
+
+    /// The topic of this name, from the picture or else from the upstream. It is never created.
+    ///
+    /// # Errors
+    /// When the upstream could not tell; that is not "no such topic".
+    pub async fn find_topic(&self, name: &str) -> Result<Option<Topic>, UpstreamError> {
+        if let Some(topic) = self.snapshot().topics.by_name.get(name) {
+            return Ok(Some(topic.clone()));
+        }
+        if !is_legal_topic(name) {
+            return Ok(None);
+        }
+        self.lookup.find(TopicKey::Name(Text::from(name))).await
+    }
+
+    /// The topic of this id, from the picture or else from the upstream.
+    ///
+    /// # Errors
+    /// When the upstream could not tell; that is not "no such topic".
+    pub async fn find_topic_by_id(&self, id: Uuid) -> Result<Option<Topic>, UpstreamError> {
+        if let Some(topic) = self.snapshot().topics.by_id(&id) {
+            return Ok(Some(topic.clone()));
+        }
+        if id.is_nil() {
+            return Ok(None);
+        }
+        self.lookup.find(TopicKey::Id(id)).await
+    }
+
+    /// The topic of this name with at least this partition, asking the upstream once (a second at most) when the picture
+    /// shows fewer: it may have grown.
+    ///
+    /// # Errors
+    /// When the upstream could not tell.
+    pub async fn find_partition(&self, name: &str, partition: i32) -> Result<Option<Topic>, UpstreamError> {
+        let found = self.find_topic(name).await?;
+        match found {
+            Some(topic) if partition >= topic.partitions => self.lookup.find(TopicKey::Grown(topic.name)).await,
+            found => Ok(found.filter(|_| partition >= 0)),
+        }
+    }
+
+    /// The working connection to a node.
+    ///
+    /// # Errors
+    /// When the picture does not have it, or it is out of reach.
+    pub(super) async fn node(&self, id: i32) -> Result<Arc<Node>, UpstreamError> {
+        self.shared.node(id).await
+    }
+
+    /// A working connection to any node, live ones first.
+    ///
+    /// # Errors
+    /// The last one's error when none is within reach.
+    pub(super) async fn any_node(&self) -> Result<Arc<Node>, UpstreamError> {
+        self.shared.any_node().await
+    }
+
+    /// A watch without tasks around a picture, for tests of what uses it.
+    #[cfg(test)]
+    #[must_use]
+    pub fn fixed(cluster: Cluster) -> Self {
+        let pool = Arc::new(Pool::new(super::node::Dialer {
+            sasl: None,
+            connect_timeout: Duration::from_millis(1),
+            limits: super::connection::Limits {
+                request_timeout: Duration::from_millis(1),
+                frame_max: 1,
+                in_flight: 1,
+            },
+        }));
+        let shared = Arc::new(Shared::new(pool, Vec::new()));
+        shared.update(|picture| *picture = cluster);
+        let lookup = Lookup::spawn(Arc::clone(&shared), Duration::from_millis(1), CancellationToken::new());
+        Self { shared, lookup }
+    }
+}
+
+/// Kafka's rule (`Topic.validate`); nothing else can exist upstream.
+fn is_legal_topic(name: &str) -> bool {
+    let legal = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
+    !name.is_empty() && name.len() <= 249 && name != "." && name != ".." && name.bytes().all(legal)
 }

@@ -1,0 +1,201 @@
+//! The published picture, and the ways to the nodes in it.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use tokio::sync::{Notify, watch};
+use tokio::time::{Instant, timeout};
+
+use super::{Cluster, UpstreamState};
+use crate::config::HostPort;
+use crate::upstream::UpstreamError;
+use crate::upstream::node::Node;
+use crate::upstream::pool::Pool;
+
+/// How long the start waits for the versions of a node that does not answer.
+const VERSIONS_GRACE: Duration = Duration::from_secs(3);
+
+/// What the watcher, the keepers, lookups and readers have in common.
+#[derive(Debug)]
+pub struct Shared {
+    pub pool: Arc<Pool>,
+    bootstrap: Vec<HostPort>,
+    current: ArcSwap<Cluster>,
+    /// Held while a new picture is made of the current one.
+    writing: Mutex<()>,
+    changes: watch::Sender<u64>,
+    refresh: Notify,
+    health: Mutex<Health>,
+}
+
+/// What the watcher found out last.
+#[derive(Debug, Clone)]
+struct Health {
+    reachable: bool,
+    since: Instant,
+    last_error: Option<String>,
+    refreshed: Option<Instant>,
+}
+
+/// What a report changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Transition {
+    None,
+    /// It was out of reach (or not yet reached) for so long.
+    Came(Duration),
+    Went,
+}
+
+impl Shared {
+    pub fn new(pool: Arc<Pool>, bootstrap: Vec<HostPort>) -> Self {
+        Self {
+            pool,
+            bootstrap,
+            current: ArcSwap::default(),
+            writing: Mutex::default(),
+            changes: watch::Sender::new(0),
+            refresh: Notify::new(),
+            health: Mutex::new(Health {
+                reachable: false,
+                since: Instant::now(),
+                last_error: None,
+                refreshed: None,
+            }),
+        }
+    }
+
+    pub fn snapshot(&self) -> Arc<Cluster> {
+        self.current.load_full()
+    }
+
+    pub fn subscribe(&self) -> watch::Receiver<u64> {
+        self.changes.subscribe()
+    }
+
+    /// Publishes a changed picture; one that turns out the same is not published.
+    pub fn update(&self, change: impl FnOnce(&mut Cluster)) {
+        let _writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
+        let current = self.current.load_full();
+        let mut next = Cluster::clone(&current);
+        change(&mut next);
+        if next != *current {
+            self.current.store(Arc::new(next));
+            self.changes.send_modify(|count| *count += 1);
+        }
+    }
+
+    pub fn request_refresh(&self) {
+        self.refresh.notify_one();
+    }
+
+    /// Resolves when a refresh was asked for since the last time.
+    pub async fn refresh_requested(&self) {
+        self.refresh.notified().await;
+    }
+
+    pub async fn ready(&self) -> Arc<Cluster> {
+        let mut changes = self.changes.subscribe();
+        // The sender lives in `self`, so waiting cannot fail.
+        let _ = changes.wait_for(|count| *count > 0).await;
+        let complete = |cluster: &Cluster| cluster.nodes.keys().all(|id| cluster.versions.contains_key(id));
+        let versions = changes.wait_for(|_| complete(&self.snapshot()));
+        let _ = timeout(VERSIONS_GRACE, versions).await;
+        self.snapshot()
+    }
+
+    pub fn report(&self, outcome: Result<(), &UpstreamError>) -> Transition {
+        let now = Instant::now();
+        let mut health = self.health.lock().unwrap_or_else(PoisonError::into_inner);
+        let was = health.reachable;
+        let lasted = now - health.since;
+        health.reachable = outcome.is_ok();
+        health.last_error = outcome.err().map(ToString::to_string);
+        if outcome.is_ok() {
+            health.refreshed = Some(now);
+        }
+        if was != health.reachable {
+            health.since = now;
+        }
+        match (was, health.reachable) {
+            (false, true) => Transition::Came(lasted),
+            (true, false) => Transition::Went,
+            _ => Transition::None,
+        }
+    }
+
+    pub fn state(&self) -> UpstreamState {
+        let health = self.health.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let snapshot = self.snapshot();
+        let now = Instant::now();
+        UpstreamState {
+            reachable: health.reachable,
+            since: now - health.since,
+            last_error: health.last_error,
+            snapshot_age: health.refreshed.map(|at| now - at),
+            nodes_connected: snapshot
+                .nodes
+                .values()
+                .filter(|address| self.pool.is_live(address))
+                .count(),
+            failures: self.pool.failures(),
+        }
+    }
+
+    pub async fn node(&self, id: i32) -> Result<Arc<Node>, UpstreamError> {
+        let snapshot = self.snapshot();
+        let Some(address) = snapshot.nodes.get(&id) else {
+            return Err(UpstreamError::Unreachable {
+                address: format!("node {id}"),
+                reason: "the cluster does not list it now".to_owned(),
+            });
+        };
+        self.pool.node(address).await
+    }
+
+    pub async fn any_node(&self) -> Result<Arc<Node>, UpstreamError> {
+        let mut last = None;
+        for address in self.addresses(0) {
+            match self.pool.node(&address).await {
+                Ok(node) => return Ok(node),
+                Err(error) => last = Some(error),
+            }
+        }
+        Err(last.unwrap_or_else(no_address))
+    }
+
+    /// Every address that may answer: nodes that we are connected to (beginning elsewhere with each `turn`),
+    /// the bootstrap addresses in their order, and nodes that we are not connected to.
+    pub fn addresses(&self, turn: usize) -> Vec<HostPort> {
+        let snapshot = self.snapshot();
+        let (mut live, down): (Vec<_>, Vec<_>) = snapshot
+            .nodes
+            .values()
+            .cloned()
+            .partition(|address| self.pool.is_live(address));
+        if !live.is_empty() {
+            let first = turn % live.len();
+            live.rotate_left(first);
+        }
+        let bootstrap = self.bootstrap.iter().filter(|address| !live.contains(address));
+        let mut addresses: Vec<HostPort> = bootstrap.cloned().collect();
+        addresses.splice(0..0, live);
+        let down = down.into_iter().filter(|address| !self.bootstrap.contains(address));
+        addresses.extend(down);
+        addresses
+    }
+
+    /// Lets go of connections that no node and no bootstrap address stands for.
+    pub fn forget_other_addresses(&self) {
+        let snapshot = self.snapshot();
+        self.pool
+            .retain(|address| self.bootstrap.contains(address) || snapshot.nodes.values().any(|node| node == address));
+    }
+}
+
+fn no_address() -> UpstreamError {
+    UpstreamError::Unreachable {
+        address: "the upstream".to_owned(),
+        reason: "no address is known; set upstream.bootstrap".to_owned(),
+    }
+}

@@ -1,0 +1,116 @@
+//! ListGroups shared: it costs a broker work for each of its groups, so a node is asked at most about five times a second,
+//! and one answer serves everybody who waited when the question went out. Nobody gets the answer to an earlier question.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use kafka_protocol::messages::ListGroupsRequest;
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep_until};
+
+use super::answers::{Failure, failure_of, presence, refused};
+use crate::coordinator::input::Presence;
+use crate::coordinator::request::Text;
+use crate::upstream::node::Node;
+use crate::wire::error_code::ErrorCode;
+
+/// The least time between two questions to one node.
+const SPACING: Duration = Duration::from_millis(200);
+/// The first version that shows states (KIP-518); v5 shows types (KIP-848).
+const LEAST: i16 = 4;
+
+/// The groups that were wanted and are listed.
+type Listed = Result<Arc<HashMap<Text, Presence>>, Failure>;
+
+/// The questions that are being gathered, by node.
+#[derive(Debug, Default)]
+pub struct Listings {
+    nodes: Mutex<HashMap<i32, NodeListing>>,
+}
+
+#[derive(Debug, Default)]
+struct NodeListing {
+    asked: Option<Instant>,
+    /// The question that has not gone out yet.
+    next: Option<Question>,
+}
+
+#[derive(Debug)]
+struct Question {
+    wanted: HashSet<Text>,
+    answer: watch::Receiver<Option<Listed>>,
+}
+
+impl Listings {
+    /// What the node lists of the group; vacant if nothing.
+    ///
+    /// # Errors
+    /// Why the node did not list its groups.
+    pub async fn presence(self: &Arc<Self>, id: i32, node: &Arc<Node>, group_id: &Text) -> Result<Presence, Failure> {
+        let mut answer = self.join(id, node, group_id);
+        let listed = match answer.wait_for(Option::is_some).await {
+            Ok(listed) => listed.clone(),
+            Err(_) => None,
+        };
+        let listed = listed.unwrap_or_else(|| Err(Failure::Retry("ListGroups was given up".to_owned())))?;
+        Ok(listed.get(group_id).cloned().unwrap_or(Presence::Vacant))
+    }
+
+    /// Joins the question that has not gone out, or starts one.
+    fn join(self: &Arc<Self>, id: i32, node: &Arc<Node>, group_id: &Text) -> watch::Receiver<Option<Listed>> {
+        let mut nodes = self.nodes.lock().unwrap_or_else(PoisonError::into_inner);
+        let listing = nodes.entry(id).or_default();
+        if let Some(question) = &mut listing.next {
+            question.wanted.insert(group_id.clone());
+            return question.answer.clone();
+        }
+        let (answer, receiver) = watch::channel(None);
+        listing.next = Some(Question {
+            wanted: HashSet::from([group_id.clone()]),
+            answer: receiver.clone(),
+        });
+        let due = listing.asked.map(|asked| asked + SPACING);
+        tokio::spawn(Arc::clone(self).ask(id, Arc::clone(node), due, answer));
+        receiver
+    }
+
+    async fn ask(
+        self: Arc<Self>,
+        id: i32,
+        node: Arc<Node>,
+        due: Option<Instant>,
+        answer: watch::Sender<Option<Listed>>,
+    ) {
+        if let Some(due) = due {
+            sleep_until(due).await;
+        }
+        let wanted = self.close(id);
+        let listed = list(&node, &wanted).await;
+        answer.send_replace(Some(listed));
+    }
+
+    /// From here on others start a new question.
+    fn close(&self, id: i32) -> HashSet<Text> {
+        let mut nodes = self.nodes.lock().unwrap_or_else(PoisonError::into_inner);
+        let listing = nodes.entry(id).or_default();
+        listing.asked = Some(Instant::now());
+        listing.next.take().map(|question| question.wanted).unwrap_or_default()
+    }
+}
+
+async fn list(node: &Arc<Node>, wanted: &HashSet<Text>) -> Listed {
+    let answer = node
+        .call(LEAST, &ListGroupsRequest::default())
+        .await
+        .map_err(failure_of)?;
+    let error = ErrorCode(answer.error_code);
+    if !error.is_none() {
+        return Err(refused(node.address(), "ListGroups", error));
+    }
+    let listed = answer.groups.iter().filter_map(|group| {
+        let id = wanted.get(group.group_id.as_str())?;
+        Some((id.clone(), presence(group)))
+    });
+    Ok(Arc::new(listed.collect()))
+}

@@ -1,0 +1,268 @@
+//! The settings that have to do with groups: read from a broker (DescribeConfigs), overridden by our own file, and the
+//! coordinator's settings made of both.
+
+use std::collections::BTreeMap;
+
+use kafka_protocol::messages::DescribeConfigsRequest;
+use kafka_protocol::messages::describe_configs_request::DescribeConfigsResource;
+use kafka_protocol::messages::describe_configs_response::DescribeConfigsResult;
+use kafka_protocol::protocol::StrBytes;
+
+use super::UpstreamError;
+use super::cluster::ClusterWatch;
+use crate::coordinator::settings::Settings;
+use crate::wire::error_code::ErrorCode;
+
+/// The resource type of a broker's own configuration.
+const BROKER: i8 = 4;
+/// Kafka's default of `offsets.topic.num.partitions`.
+const DEFAULT_PARTITIONS: u32 = 50;
+
+pub const MIN_SESSION_TIMEOUT: &str = "group.min.session.timeout.ms";
+pub const MAX_SESSION_TIMEOUT: &str = "group.max.session.timeout.ms";
+pub const INITIAL_REBALANCE_DELAY: &str = "group.initial.rebalance.delay.ms";
+pub const GROUP_MAX_SIZE: &str = "group.max.size";
+pub const METADATA_MAX_BYTES: &str = "offset.metadata.max.bytes";
+pub const RETENTION_MINUTES: &str = "offsets.retention.minutes";
+pub const RETENTION_CHECK_INTERVAL: &str = "offsets.retention.check.interval.ms";
+pub const OFFSETS_PARTITIONS: &str = "offsets.topic.num.partitions";
+
+/// The names that may be overridden: what the coordinator uses.
+const KNOWN: [&str; 8] = [
+    GROUP_MAX_SIZE,
+    INITIAL_REBALANCE_DELAY,
+    MAX_SESSION_TIMEOUT,
+    METADATA_MAX_BYTES,
+    MIN_SESSION_TIMEOUT,
+    OFFSETS_PARTITIONS,
+    RETENTION_CHECK_INTERVAL,
+    RETENTION_MINUTES,
+];
+
+/// Asks any node for its own settings.
+///
+/// # Errors
+/// The last node's error when none answers, or what right is missing.
+pub(super) async fn ask(cluster: &ClusterWatch) -> Result<BTreeMap<String, String>, UpstreamError> {
+    let mut last = UpstreamError::Unreachable {
+        address: "the upstream".to_owned(),
+        reason: "no node is known yet".to_owned(),
+    };
+    for id in cluster.snapshot().nodes.keys() {
+        match ask_node(cluster, *id).await {
+            Ok(settings) => return Ok(settings),
+            // Another node has the same rights.
+            Err(error @ UpstreamError::Refused { .. }) => return Err(error),
+            Err(error) => last = error,
+        }
+    }
+    Err(last)
+}
+
+async fn ask_node(cluster: &ClusterWatch, id: i32) -> Result<BTreeMap<String, String>, UpstreamError> {
+    let node = cluster.node(id).await?;
+    let resource = DescribeConfigsResource::default()
+        .with_resource_type(BROKER)
+        .with_resource_name(StrBytes::from_string(id.to_string()))
+        .with_configuration_keys(None);
+    let request = DescribeConfigsRequest::default().with_resources(vec![resource]);
+    let answer = node.call(1, &request).await?;
+    let mut settings = BTreeMap::new();
+    for result in &answer.results {
+        let error = ErrorCode(result.error_code);
+        if !error.is_none() {
+            return Err(refused(node.address(), error));
+        }
+        settings.extend(group_settings(result));
+    }
+    Ok(settings)
+}
+
+fn refused(address: &str, error: ErrorCode) -> UpstreamError {
+    let hint = if error == ErrorCode::CLUSTER_AUTHORIZATION_FAILED {
+        "; grant Convoke's own user DescribeConfigs on the cluster, for the group and offset settings of the brokers"
+    } else {
+        ""
+    };
+    UpstreamError::Refused {
+        address: address.to_owned(),
+        api: "DescribeConfigs",
+        error,
+        hint: hint.to_owned(),
+    }
+}
+
+fn group_settings(result: &DescribeConfigsResult) -> impl Iterator<Item = (String, String)> {
+    let about_groups =
+        |name: &str| name.starts_with("group.") || name.starts_with("offsets.") || name == METADATA_MAX_BYTES;
+    let configs = result
+        .configs
+        .iter()
+        .filter(move |config| about_groups(config.name.as_str()));
+    configs.filter_map(|config| {
+        let value = config.value.as_ref()?;
+        Some((config.name.to_string(), value.to_string()))
+    })
+}
+
+/// The coordinator's settings: Kafka's defaults, over them the broker's values, over them ours.
+///
+/// # Errors
+/// Every value that cannot be, with its name and what it may be, and every override that nothing reads.
+pub fn build(broker: &BTreeMap<String, String>, overrides: &BTreeMap<String, String>) -> Result<Settings, Vec<String>> {
+    let mut reader = Reader {
+        broker,
+        overrides,
+        problems: Vec::new(),
+    };
+    for name in overrides.keys().filter(|name| !KNOWN.contains(&name.as_str())) {
+        let known = KNOWN.join(", ");
+        reader
+            .problems
+            .push(format!("{name}: not a setting of the coordinator; those are {known}"));
+    }
+    let default = Settings::default();
+    let i32_max = i64::from(i32::MAX);
+    let minutes = reader.number(RETENTION_MINUTES, 1, i32_max);
+    let settings = Settings {
+        group_min_session_timeout_ms: reader.i32(MIN_SESSION_TIMEOUT, 1, default.group_min_session_timeout_ms),
+        group_max_session_timeout_ms: reader.i32(MAX_SESSION_TIMEOUT, 1, default.group_max_session_timeout_ms),
+        group_initial_rebalance_delay_ms: reader.i32(
+            INITIAL_REBALANCE_DELAY,
+            0,
+            default.group_initial_rebalance_delay_ms,
+        ),
+        group_max_size: reader.i32(GROUP_MAX_SIZE, 1, default.group_max_size),
+        offset_metadata_max_bytes: reader.i32(METADATA_MAX_BYTES, 0, default.offset_metadata_max_bytes),
+        offsets_retention_ms: minutes.map_or(default.offsets_retention_ms, |minutes| minutes * 60_000),
+        offsets_retention_check_interval_ms: reader
+            .number(RETENTION_CHECK_INTERVAL, 1, i64::MAX)
+            .unwrap_or(default.offsets_retention_check_interval_ms),
+    };
+    reader.number(OFFSETS_PARTITIONS, 1, i32_max);
+    let (min, max) = (
+        settings.group_min_session_timeout_ms,
+        settings.group_max_session_timeout_ms,
+    );
+    if min > max {
+        let problem = format!("{MIN_SESSION_TIMEOUT}: {min} is above {MAX_SESSION_TIMEOUT}, which is {max}");
+        reader.problems.push(problem);
+    }
+    if reader.problems.is_empty() {
+        Ok(settings)
+    } else {
+        Err(reader.problems)
+    }
+}
+
+/// How many partitions the upstream will give `__consumer_offsets`, as far as is known before it exists.
+#[must_use]
+pub fn offsets_partitions(broker: &BTreeMap<String, String>, overrides: &BTreeMap<String, String>) -> u32 {
+    let value = overrides
+        .get(OFFSETS_PARTITIONS)
+        .or_else(|| broker.get(OFFSETS_PARTITIONS));
+    let partitions = value.and_then(|value| value.trim().parse().ok());
+    partitions
+        .filter(|partitions| *partitions > 0)
+        .unwrap_or(DEFAULT_PARTITIONS)
+}
+
+struct Reader<'a> {
+    broker: &'a BTreeMap<String, String>,
+    overrides: &'a BTreeMap<String, String>,
+    problems: Vec<String>,
+}
+
+impl Reader<'_> {
+    fn number(&mut self, name: &str, min: i64, max: i64) -> Option<i64> {
+        let (value, source) = match (self.overrides.get(name), self.broker.get(name)) {
+            (Some(value), _) => (value, ""),
+            (None, Some(value)) => (value, " (from the broker)"),
+            (None, None) => return None,
+        };
+        let number = value.trim().parse().ok();
+        let number = number.filter(|number| (min..=max).contains(number));
+        if number.is_none() {
+            let problem = format!("{name}{source}: {value:?} is not a whole number from {min} to {max}");
+            self.problems.push(problem);
+        }
+        number
+    }
+
+    fn i32(&mut self, name: &str, min: i32, default: i32) -> i32 {
+        let number = self.number(name, i64::from(min), i64::from(i32::MAX));
+        number.and_then(|number| i32::try_from(number).ok()).unwrap_or(default)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn map(entries: &[(&str, &str)]) -> BTreeMap<String, String> {
+        let owned = entries
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+        owned.collect()
+    }
+
+    #[test]
+    fn nothing_given_means_kafkas_defaults() {
+        assert_eq!(build(&map(&[]), &map(&[])), Ok(Settings::default()));
+        assert_eq!(offsets_partitions(&map(&[]), &map(&[])), 50);
+    }
+
+    #[test]
+    fn the_brokers_values_count_and_ours_count_more() {
+        let broker = map(&[
+            ("group.initial.rebalance.delay.ms", "100"),
+            ("offsets.retention.minutes", "5"),
+            ("offsets.topic.num.partitions", "7"),
+            ("group.consumer.assignors", "uniform,range"),
+        ]);
+        let ours = map(&[("offsets.retention.minutes", "6"), ("group.max.size", " 10 ")]);
+        let settings = build(&broker, &ours).unwrap();
+        assert_eq!(settings.group_initial_rebalance_delay_ms, 100);
+        assert_eq!(settings.offsets_retention_ms, 360_000);
+        assert_eq!(settings.group_max_size, 10);
+        assert_eq!(offsets_partitions(&broker, &ours), 7);
+        assert_eq!(
+            offsets_partitions(&broker, &map(&[("offsets.topic.num.partitions", "3")])),
+            3
+        );
+    }
+
+    #[test]
+    fn every_bad_value_is_named_with_where_it_came_from() {
+        let broker = map(&[("offset.metadata.max.bytes", "many")]);
+        let ours = map(&[
+            ("group.max.size", "0"),
+            ("group.min.session.timeout.ms", "99999999999"),
+            ("offsets.topic.num.partitions", "-1"),
+            ("gruop.max.size", "5"),
+        ]);
+        let problems = build(&broker, &ours).unwrap_err();
+        assert_eq!(problems.len(), 5, "{problems:?}");
+        assert!(problems[0].starts_with("gruop.max.size: not a setting"));
+        for start in [
+            "group.min.session.timeout.ms: \"99999999999\" is not a whole number from 1",
+            "group.max.size: \"0\" is not",
+            "offset.metadata.max.bytes (from the broker): \"many\" is not",
+            "offsets.topic.num.partitions: \"-1\" is not",
+        ] {
+            assert!(
+                problems.iter().any(|problem| problem.starts_with(start)),
+                "{start} in {problems:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_least_session_timeout_above_the_greatest_is_refused() {
+        let problems = build(&map(&[]), &map(&[("group.min.session.timeout.ms", "1800001")])).unwrap_err();
+        assert!(
+            problems[0].contains("is above group.max.session.timeout.ms, which is 1800000"),
+            "{problems:?}"
+        );
+    }
+}
