@@ -1,7 +1,21 @@
 //! The owner task of each shard: clock, store and upstream around the pure core.
+//!
+//! One task owns one shard and everything about it happens there, in the order of a bounded queue, so nothing is locked.
+//! A shard that is loading, or whose store failed, answers every request at once with [`Response::Unavailable`].
+//!
+//! [`Response::Unavailable`]: crate::coordinator::request::Response::Unavailable
 
+mod active_shard;
+mod appends;
+mod clock;
+mod coordinator;
+mod event_log;
+mod inspections;
 mod inspector;
+mod loading;
+mod shard_task;
 
+pub use coordinator::{Coordinator, CoordinatorParts, CoordinatorState};
 pub use inspector::{GroupInspector, Inspection, InspectionFuture};
 
 use crate::store::ShardId;
@@ -17,3 +31,6 @@ pub fn shard_of(group_id: &str, shards: u32) -> ShardId {
         .fold(0_i32, |hash, unit| hash.wrapping_mul(31).wrapping_add(i32::from(unit)));
     ShardId((hash & 0x7fff_ffff).unsigned_abs() % shards.max(1))
 }
+
+#[cfg(test)]
+mod tests;

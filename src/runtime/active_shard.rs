@@ -13,7 +13,7 @@ use tokio::time::{Instant, Sleep};
 use super::appends::Appends;
 use super::clock::Clock;
 use super::event_log::EventLog;
-use super::inspection::Inspections;
+use super::inspections::Inspections;
 use super::shard_task::{Command, Ended, Shared, answer, unavailable};
 use crate::coordinator::input::{DeletedTopic, Input, Lsn, Now, Output, Ticket};
 use crate::coordinator::record::RawRecord;
@@ -25,10 +25,6 @@ use crate::wire::error_code::ErrorCode;
 
 /// Commands taken in one turn, and so the requests whose records share a batch.
 const TURN_MAX: usize = 256;
-
-/// While timers are armed, the core is stepped at least so often: it takes a longer gap as a standstill of the process and
-/// gives every member a new session.
-const STEP_EVERY_MS: u64 = 1_000;
 
 /// A shard that is being served.
 pub(super) struct ActiveShard {
@@ -46,7 +42,6 @@ pub(super) struct ActiveShard {
     /// What the turn has to write, and the last lsn in it.
     batch: Vec<RawRecord>,
     batch_lsn: Lsn,
-    stepped_ms: u64,
     has_written: bool,
 }
 
@@ -66,7 +61,6 @@ impl ActiveShard {
             outputs: Vec::new(),
             batch: Vec::new(),
             batch_lsn: Lsn::default(),
-            stepped_ms: shared.clock.now().monotonic_ms,
             has_written: false,
         }
     }
@@ -78,6 +72,8 @@ impl ActiveShard {
         settings: &mut watch::Receiver<Arc<Settings>>,
     ) -> Ended {
         let mut alarm = Alarm::new();
+        // What came of loading leaves with the first step.
+        self.step(self.clock.now(), Input::Tick);
         loop {
             self.hand_over();
             // A full store stops everything that could add to it, timers included: heartbeats cannot come through either.
@@ -159,24 +155,21 @@ impl ActiveShard {
         self.step(self.clock.now(), Input::Durable(lsn));
     }
 
-    /// Fires due timers, and keeps the core's sense of time awake while there are any.
+    /// Fires due timers. The core wants a step every second while members could time out, and takes a longer gap as a
+    /// standstill of the process.
     fn tick(&mut self) {
         let now = self.clock.now();
-        let due = self.shard.next_deadline().is_some_and(|deadline| {
-            deadline <= now.monotonic_ms || self.stepped_ms + STEP_EVERY_MS <= now.monotonic_ms
-        });
-        if due {
+        let deadline = self.shard.next_deadline();
+        if deadline.is_some_and(|deadline| deadline <= now.monotonic_ms) {
             self.step(now, Input::Tick);
         }
     }
 
     fn wake_at(&self) -> Option<Instant> {
-        let deadline = self.shard.next_deadline()?;
-        Some(self.clock.instant(deadline.min(self.stepped_ms + STEP_EVERY_MS)))
+        self.shard.next_deadline().map(|deadline| self.clock.instant(deadline))
     }
 
     fn step(&mut self, now: Now, input: Input) {
-        self.stepped_ms = now.monotonic_ms;
         let mut outputs = std::mem::take(&mut self.outputs);
         self.shard.step(now, input, &mut outputs);
         for output in outputs.drain(..) {
@@ -217,7 +210,10 @@ impl ActiveShard {
             match self.appends.durable().await {
                 Ok(lsn) => self.durable(lsn),
                 Err(error) => {
-                    tracing::error!(shard = self.id.0, "not everything could be written before the stop: {error}");
+                    tracing::error!(
+                        shard = self.id.0,
+                        "not everything could be written before the stop: {error}"
+                    );
                     return Ended::Drained(done);
                 }
             }

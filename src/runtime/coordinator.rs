@@ -6,11 +6,11 @@ use std::sync::Arc;
 use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 
 use super::clock::Clock;
-use super::inspection::GroupInspector;
+use super::inspector::GroupInspector;
 use super::shard_of;
-use super::shard_task::{Command, ShardTask, Shared};
+use super::shard_task::{Command, ShardTask, Shared, unavailable};
 use crate::coordinator::input::DeletedTopic;
-use crate::coordinator::request::{Request, Response};
+use crate::coordinator::request::{Request, Response, Text};
 use crate::coordinator::settings::Settings;
 use crate::store::{ShardId, StateStore};
 use crate::telemetry::metrics::Metrics;
@@ -32,6 +32,15 @@ pub struct CoordinatorParts {
     /// Where member ids come from; another one for each process.
     pub seed: u64,
     pub metrics: Arc<Metrics>,
+}
+
+impl fmt::Debug for CoordinatorParts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CoordinatorParts")
+            .field("settings", &self.settings)
+            .field("shards", &self.shards)
+            .finish_non_exhaustive()
+    }
 }
 
 /// How the shards are.
@@ -87,10 +96,20 @@ impl Coordinator {
     /// Asks the shard of the group. A parked join or sync is answered when its group says so, however long that takes.
     pub async fn call(&self, group_id: &str, request: Request) -> Response {
         let shard = shard_of(group_id, self.shards());
-        match self.send(shard, request).await {
-            Some(answer) => received(answer).await,
-            None => STOPPED,
+        received(self.send(shard, request).await).await
+    }
+
+    /// Asks the shards of several groups at once and gives the answers in the order of the requests.
+    pub async fn call_many(&self, requests: Vec<(Text, Request)>) -> Vec<Response> {
+        let mut answers = Vec::with_capacity(requests.len());
+        for (group_id, request) in requests {
+            answers.push(self.send(shard_of(&group_id, self.shards()), request).await);
         }
+        let mut responses = Vec::with_capacity(answers.len());
+        for answer in answers {
+            responses.push(received(answer).await);
+        }
+        responses
     }
 
     /// Asks every shard, for requests that concern all groups.
@@ -101,11 +120,7 @@ impl Coordinator {
         }
         let mut responses = Vec::with_capacity(answers.len());
         for (shard, answer) in answers {
-            let response = match answer {
-                Some(answer) => received(answer).await,
-                None => STOPPED,
-            };
-            responses.push((shard, response));
+            responses.push((shard, received(answer).await));
         }
         responses
     }
@@ -174,11 +189,11 @@ impl fmt::Debug for Coordinator {
     }
 }
 
-/// What a shard that is no more answers.
-const STOPPED: Response = Response::Unavailable {
-    error: ErrorCode::NOT_COORDINATOR,
-};
-
-async fn received(answer: oneshot::Receiver<Response>) -> Response {
-    answer.await.unwrap_or(STOPPED)
+/// The answer of a shard; one that is no more does not coordinate anything.
+async fn received(answer: Option<oneshot::Receiver<Response>>) -> Response {
+    let response = match answer {
+        Some(answer) => answer.await.ok(),
+        None => None,
+    };
+    response.unwrap_or(unavailable(ErrorCode::NOT_COORDINATOR))
 }

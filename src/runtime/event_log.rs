@@ -11,7 +11,7 @@ use crate::coordinator::event::Event;
 use crate::coordinator::request::Text;
 use crate::telemetry::metrics::Metrics;
 
-/// How often the same trouble of the same group is logged; clients that retry would repeat it every few milliseconds.
+/// How often it is logged that the upstream cannot be asked about a group, whose clients retry all the time.
 const REPEAT_AFTER: Duration = Duration::from_secs(30);
 
 /// Tells the events of one shard: every one is counted, those that matter to a person on call are logged.
@@ -30,11 +30,11 @@ impl EventLog {
 
     pub(super) fn tell(&mut self, event: &Event) {
         self.metrics.event(event);
-        let trouble = match event {
-            Event::TakeoverRefused { group_id, .. } | Event::InspectFailed { group_id, .. } => Some(group_id),
-            _ => None,
+        let is_news = match event {
+            Event::InspectFailed { group_id, .. } => self.is_news(group_id),
+            _ => true,
         };
-        if trouble.is_none_or(|group_id| self.is_news(group_id)) {
+        if is_news {
             log(event);
         }
     }
@@ -51,18 +51,61 @@ impl EventLog {
     }
 }
 
+/// Ids and words of clients are logged as strings, so that nothing in them can break a line.
 fn log(event: &Event) {
+    match event {
+        Event::RebalanceStarted { .. }
+        | Event::RebalanceCompleted { .. }
+        | Event::GroupEmpty { .. }
+        | Event::MemberRemoved { .. } => log_rebalance(event),
+        // One for each commit: counted, not logged.
+        Event::OffsetsCommitted { .. } => {}
+        Event::OffsetsExpired { count } => info!(offsets = count, "offsets expired"),
+        Event::OffsetsDeleted { count } => info!(offsets = count, "offsets deleted"),
+        Event::GroupDeleted { group_id } => info!(group = &**group_id, "group deleted"),
+        Event::GroupTakenOver { group_id, offsets } => info!(
+            group = &**group_id,
+            offsets, "group taken over: it is coordinated here from now on"
+        ),
+        Event::TakeoverRefused {
+            group_id,
+            group_type,
+            protocol_type,
+            state,
+        } => warn!(
+            group = &**group_id,
+            group_type = &**group_type,
+            protocol_type = &**protocol_type,
+            state = &**state,
+            "group not taken over: it has members that go round Convoke; point them here or stop them, or list the group \
+             under groups.delegate"
+        ),
+        Event::InspectFailed { group_id, reason } => warn!(
+            group = &**group_id,
+            reason = reason.as_str(),
+            "the upstream could not be asked about the group; its clients retry meanwhile"
+        ),
+        Event::SessionsRenewed { gap_ms, members } => warn!(
+            gap_ms,
+            members, "the process stood still; the session of every member began anew"
+        ),
+    }
+}
+
+fn log_rebalance(event: &Event) {
     match event {
         Event::RebalanceStarted {
             group_id,
             generation_id,
             reason,
-            detail,
+            member_id,
+            client_reason,
         } => info!(
-            group = %group_id,
+            group = &**group_id,
             generation = generation_id,
             reason = reason.label(),
-            detail = %detail,
+            member = member_id.as_deref(),
+            client_reason = client_reason.as_deref(),
             "rebalance started"
         ),
         Event::RebalanceCompleted {
@@ -71,7 +114,7 @@ fn log(event: &Event) {
             members,
             took_ms,
         } => info!(
-            group = %group_id,
+            group = &**group_id,
             generation = generation_id,
             members,
             took_ms,
@@ -80,43 +123,25 @@ fn log(event: &Event) {
         Event::GroupEmpty {
             group_id,
             generation_id,
-        } => info!(group = %group_id, generation = generation_id, "group is empty"),
+        } => info!(group = &**group_id, generation = generation_id, "group is empty"),
         Event::MemberRemoved {
             group_id,
             member_id,
+            group_instance_id,
+            client_id,
+            client_host,
             reason,
-        } => info!(group = %group_id, member = %member_id, reason = reason.label(), "member removed"),
-        Event::OffsetsExpired { count } => info!(offsets = count, "offsets expired"),
-        Event::OffsetsDeleted { count } => info!(offsets = count, "offsets deleted"),
-        Event::GroupDeleted { group_id } => info!(group = %group_id, "group deleted"),
-        Event::GroupTakenOver { group_id, offsets } => info!(
-            group = %group_id,
-            offsets,
-            "group taken over: its offsets come from here from now on"
+            client_reason,
+        } => info!(
+            group = &**group_id,
+            member = &**member_id,
+            instance = group_instance_id.as_deref(),
+            client_id = &**client_id,
+            client_host = &**client_host,
+            reason = reason.label(),
+            client_reason = client_reason.as_deref(),
+            "member removed"
         ),
-        Event::SessionsRenewed { gap_ms, members } => warn!(
-            gap_ms,
-            members,
-            "the process stood still; every member's session began anew"
-        ),
-        Event::OffsetsCommitted { .. } => {}
-        Event::TakeoverRefused {
-            group_id,
-            group_type,
-            protocol_type,
-            state,
-        } => warn!(
-            group = %group_id,
-            group_type = %group_type,
-            protocol_type = %protocol_type,
-            state = %state,
-            "group not taken over: it has members that go round Convoke; point them here or stop them, or add the group to \
-             groups.delegate"
-        ),
-        Event::InspectFailed { group_id, reason } => warn!(
-            group = %group_id,
-            reason = %reason,
-            "the upstream could not be asked about the group; its clients retry meanwhile"
-        ),
+        _ => {}
     }
 }

@@ -9,7 +9,7 @@ use tracing::{debug, error};
 use super::active_shard::ActiveShard;
 use super::clock::Clock;
 use super::coordinator::CoordinatorState;
-use super::inspection::GroupInspector;
+use super::inspector::GroupInspector;
 use super::loading::{LoadError, load};
 use crate::coordinator::input::DeletedTopic;
 use crate::coordinator::request::{Request, Response};
@@ -68,7 +68,8 @@ pub(super) struct ShardTask {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Health {
-    Loading,
+    /// Loading for the first time, or stopped.
+    Absent,
     Loaded,
     Failed,
 }
@@ -85,7 +86,7 @@ impl ShardTask {
             shared,
             commands,
             settings,
-            health: Health::Loading,
+            health: Health::Absent,
             failures: 0,
             topics_deleted: Vec::new(),
         }
@@ -127,8 +128,10 @@ impl ShardTask {
                     None => return Err(Ended::Closed),
                     Some(Command::Drain(done)) => return Err(Ended::Drained(done)),
                     Some(Command::TopicsDeleted(topics)) => {
-                        for topic in topics.iter().filter(|topic| !self.topics_deleted.contains(topic)) {
-                            self.topics_deleted.push(topic.clone());
+                        for topic in topics.iter() {
+                            if !self.topics_deleted.contains(topic) {
+                                self.topics_deleted.push(topic.clone());
+                            }
                         }
                     }
                     Some(Command::Request { reply, .. }) => {
@@ -153,7 +156,7 @@ impl ShardTask {
 
     /// After a drain: nothing is looked at any more.
     async fn refuse(mut self, done: oneshot::Sender<()>) {
-        self.set_health(Health::Loading);
+        self.set_health(Health::Absent);
         let _ = done.send(());
         while let Some(command) = self.commands.recv().await {
             match command {
@@ -184,12 +187,12 @@ impl ShardTask {
             match before {
                 Health::Loaded => state.loaded -= 1,
                 Health::Failed => state.failed -= 1,
-                Health::Loading => {}
+                Health::Absent => {}
             }
             match health {
                 Health::Loaded => state.loaded += 1,
                 Health::Failed => state.failed += 1,
-                Health::Loading => {}
+                Health::Absent => {}
             }
         });
     }

@@ -1,29 +1,16 @@
-//! Questions to the upstream about groups that are met for the first time.
+//! The inspections that one shard has under way.
 
 use std::collections::HashMap;
-use std::future::Future;
-use std::pin::Pin;
 use std::sync::Arc;
 
 use tokio::sync::Semaphore;
 use tokio::task::{Id, JoinSet};
 
-use crate::coordinator::input::{InspectFailure, UpstreamGroup};
+use super::inspector::{GroupInspector, Inspection};
+use crate::coordinator::input::InspectFailure;
 use crate::coordinator::request::Text;
 
-/// What the upstream knows of a group, or why it could not be asked.
-pub type Inspection = Result<UpstreamGroup, InspectFailure>;
-
-/// An inspection under way; it owns all it needs.
-pub type InspectionFuture = Pin<Box<dyn Future<Output = Inspection> + Send>>;
-
-/// Asks the upstream who runs a group there and what offsets it has committed.
-pub trait GroupInspector: Send + Sync + 'static {
-    /// Resolves within the upstream's own time-outs; a failure is retriable for the client.
-    fn inspect(&self, group_id: &Text) -> InspectionFuture;
-}
-
-/// The inspections of one shard. How many of all shards run at a time is bounded by the shared permits.
+/// How many of all shards run at a time is bounded by the shared permits.
 pub(super) struct Inspections {
     inspector: Arc<dyn GroupInspector>,
     permits: Arc<Semaphore>,
