@@ -214,21 +214,32 @@ impl Walker {
         level.fields.get(level.next)
     }
 
+    fn pass_field(&mut self) {
+        if let Some(level) = self.levels.last_mut() {
+            level.next += 1;
+        }
+    }
+
     fn is_addresses(&self, field: &Field) -> bool {
         self.levels.len() == 1 && self.addresses.is_some_and(|addresses| std::ptr::eq(addresses, field))
     }
 
     fn enter(&mut self, field: &'static Field) -> Result<(), Malformed> {
-        if let Some(level) = self.levels.last_mut() {
-            level.next += 1;
-        }
+        self.pass_field();
         match field.kind {
             Kind::String | Kind::Bytes | Kind::Records => self.state = VarintOf::BlobLen.start(),
             // No answer with addresses has an array of texts or arrays.
             Kind::Array(value) => self.state = VarintOf::ValuesLen(value.fixed_size().unwrap_or(0)).start(),
             Kind::Structs(fields) => self.state = VarintOf::StructsLen(fields).start(),
             Kind::Struct(fields) => self.levels.push(Level::new(fields, 1)),
-            fixed => self.skip_over(fixed.fixed_size().unwrap_or(0), Then::Fields)?,
+            fixed => {
+                let mut size = fixed.fixed_size().unwrap_or(0);
+                while let Some(more) = self.next_field().and_then(|field| field.kind.fixed_size()) {
+                    size += more;
+                    self.pass_field();
+                }
+                self.skip_over(size, Then::Fields)?;
+            }
         }
         Ok(())
     }
