@@ -27,3 +27,6 @@ pub mod request;
 pub mod settings;
 pub mod shard;
 mod timer;
+
+#[cfg(test)]
+mod tests;

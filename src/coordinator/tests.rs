@@ -1,0 +1,17 @@
+//! Conversations with a shard under a virtual clock, one file for each kind of behaviour. Numbers in comments are the
+//! scenarios of Kafka's own coordinator that a test stands for.
+
+mod describe;
+mod durability;
+mod group_test;
+mod heartbeat;
+mod join;
+mod leave;
+mod load;
+mod offset_expiry;
+mod offsets;
+mod ownership;
+mod rebalance;
+mod requests;
+mod static_members;
+mod sync;
