@@ -3,13 +3,41 @@
 //! A group that is not coordinated here (listed under `groups.delegate`, of a type that never is, or in use at the upstream)
 //! is passed on: a request about it alone goes upstream as it came, one about several groups is split and its answers merged.
 
+mod call;
+mod convert;
+mod delegate;
+mod delete_groups;
+mod describe_groups;
+mod heartbeat;
+mod join_group;
+mod leave_group;
+mod list_groups;
+mod merge;
+mod offset_commit;
+mod offset_delete;
+mod offset_fetch;
+mod sync_group;
+#[cfg(test)]
+mod tests;
+mod topics;
+
 use std::future::Future;
+use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
+use tracing::debug;
 
+pub use delegate::DelegateRules;
+
+use self::call::Call;
 use crate::coordinator::request::Text;
+use crate::runtime::Coordinator;
+use crate::telemetry::metrics::Metrics;
 use crate::upstream::UpstreamError;
+use crate::upstream::cluster::ClusterWatch;
+use crate::wire::api;
 use crate::wire::error_code::ErrorCode;
+use crate::wire::frame::RequestHead;
 
 /// What becomes of a request.
 #[derive(Debug)]
@@ -44,4 +72,49 @@ pub trait ClientUpstream: Send {
         version: i16,
         body: Bytes,
     ) -> impl Future<Output = Result<Bytes, UpstreamError>> + Send;
+}
+
+/// What every handler uses.
+#[derive(Debug, Clone)]
+pub struct HandlerServices {
+    pub coordinator: Coordinator,
+    pub cluster: ClusterWatch,
+    pub delegate: DelegateRules,
+    pub metrics: Arc<Metrics>,
+}
+
+/// Answers a request whose API ends here.
+///
+/// A parked join or sync resolves when its group says so, which may take minutes. Dropping the future does not take the
+/// request back: the coordinator goes on as it does for a client that went away.
+pub async fn handle(
+    head: &RequestHead,
+    body: Bytes,
+    caller: &Caller,
+    services: &HandlerServices,
+    upstream: &mut impl ClientUpstream,
+) -> Answer {
+    let call = Call::new(head, caller, services);
+    let answer = match head.api_key {
+        api::OFFSET_COMMIT => offset_commit::handle(&call, body, upstream).await,
+        api::OFFSET_FETCH => offset_fetch::handle(&call, body, upstream).await,
+        api::JOIN_GROUP => join_group::handle(&call, body).await,
+        api::HEARTBEAT => heartbeat::handle(&call, body).await,
+        api::LEAVE_GROUP => leave_group::handle(&call, body).await,
+        api::SYNC_GROUP => sync_group::handle(&call, body).await,
+        api::DESCRIBE_GROUPS => describe_groups::handle(&call, body, upstream).await,
+        api::LIST_GROUPS => list_groups::handle(&call, body, upstream).await,
+        api::DELETE_GROUPS => delete_groups::handle(&call, body, upstream).await,
+        api::OFFSET_DELETE => offset_delete::handle(&call, body).await,
+        _ => return Answer::Close("no group API"),
+    };
+    answer.unwrap_or_else(|error| {
+        debug!(
+            api_key = head.api_key,
+            version = head.api_version,
+            client_host = &*caller.client_host,
+            "connection closed over a request: {error}"
+        );
+        Answer::Close("a request that cannot be read")
+    })
 }

@@ -1,5 +1,6 @@
 //! The life of one shard: load, serve, and after a failure of the store load again.
 
+use std::future::{Future, poll_fn};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -92,8 +93,11 @@ impl ShardTask {
         }
     }
 
-    pub(super) async fn run(mut self) {
-        let _abort = AbortOnPanic(self.shard);
+    pub(super) async fn run(self) {
+        abort_on_panic(self.shard, self.live()).await;
+    }
+
+    async fn live(mut self) {
         loop {
             let ended = match self.load().await {
                 Ok(active) => self.serve(active).await,
@@ -207,19 +211,28 @@ pub(super) const fn unavailable(error: ErrorCode) -> Response {
     Response::Unavailable { error }
 }
 
-/// A panic in a shard's task leaves state half changed, so nothing may be answered from it: the process ends, and the next
-/// start loads what is durable.
-struct AbortOnPanic(ShardId);
+/// Polls a shard's task so that a panic in it ends the process: it leaves state half changed, so nothing may be answered
+/// from it, and the next start loads what is durable. A task that is merely dropped, whatever for, does not count.
+async fn abort_on_panic(shard: ShardId, task: impl Future<Output = ()>) {
+    tokio::pin!(task);
+    poll_fn(|context| {
+        let armed = AbortOnDrop(shard);
+        let polled = task.as_mut().poll(context);
+        std::mem::forget(armed);
+        polled
+    })
+    .await;
+}
 
-impl Drop for AbortOnPanic {
+struct AbortOnDrop(ShardId);
+
+impl Drop for AbortOnDrop {
     fn drop(&mut self) {
-        if std::thread::panicking() {
-            error!(
-                shard = self.0.0,
-                "the coordinator met a defect; the process ends so that no answer is given from half-changed state. Please \
-                 report the panic message above; a restart continues with everything that was acknowledged"
-            );
-            std::process::abort();
-        }
+        error!(
+            shard = self.0.0,
+            "the coordinator met a defect; the process ends so that no answer is given from half-changed state. Please \
+             report the panic message above; a restart continues with everything that was acknowledged"
+        );
+        std::process::abort();
     }
 }

@@ -5,8 +5,8 @@ use kafka_protocol::messages::{
     ApiVersionsResponse, DeleteGroupsRequest, DescribeClusterResponse, DescribeConfigsResponse, DescribeGroupsRequest,
     DescribeGroupsResponse, DescribeQuorumResponse, FindCoordinatorRequest, FindCoordinatorResponse, HeartbeatRequest,
     JoinGroupRequest, LeaveGroupRequest, ListGroupsRequest, ListGroupsResponse, MetadataResponse, OffsetCommitRequest,
-    OffsetDeleteRequest, OffsetFetchRequest, OffsetFetchResponse, ProduceResponse, SaslAuthenticateResponse,
-    SaslHandshakeResponse, SyncGroupRequest,
+    OffsetCommitResponse, OffsetDeleteRequest, OffsetFetchRequest, OffsetFetchResponse, ProduceResponse,
+    SaslAuthenticateResponse, SaslHandshakeResponse, SyncGroupRequest,
 };
 use kafka_protocol::protocol::{Decodable, Encodable};
 
@@ -140,6 +140,7 @@ guarded! {
     GuardedResponse: FindCoordinatorResponse, FIND_COORDINATOR_RESPONSE;
     GuardedResponse: ListGroupsResponse, LIST_GROUPS_RESPONSE;
     GuardedResponse: MetadataResponse, METADATA_RESPONSE;
+    GuardedResponse: OffsetCommitResponse, OFFSET_COMMIT_RESPONSE;
     GuardedResponse: OffsetFetchResponse, OFFSET_FETCH_RESPONSE;
     GuardedResponse: ProduceResponse, PRODUCE_RESPONSE;
     GuardedResponse: SaslAuthenticateResponse, SASL_AUTHENTICATE_RESPONSE;

@@ -2,6 +2,25 @@
 
 use super::*;
 
+pub static OFFSET_COMMIT_RESPONSE: Schema = Schema {
+    api_key: 8,
+    name: "OffsetCommit response",
+    min: 2,
+    max: 10,
+    flexible_since: 8,
+    fields: &[
+        int32("throttle_time_ms").since(3),
+        structs(
+            "topics",
+            &[
+                string("name").until(9),
+                uuid("topic_id").since(10),
+                structs("partitions", &[int32("partition_index"), int16("error_code")]),
+            ],
+        ),
+    ],
+};
+
 pub static OFFSET_FETCH_RESPONSE: Schema = Schema {
     api_key: 9,
     name: "OffsetFetch response",

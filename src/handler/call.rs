@@ -1,0 +1,100 @@
+//! One request under way: its version, who sent it, and the ways to answer it or to ask the upstream in its stead.
+
+use bytes::BytesMut;
+use tracing::warn;
+
+use super::{Answer, Caller, ClientUpstream, HandlerServices};
+use crate::wire::codec::{self, Encode, GuardedResponse, WireError};
+use crate::wire::error_code::ErrorCode;
+use crate::wire::frame::RequestHead;
+
+/// What a handler gives back: an answer, or why the request cannot be read.
+pub(super) type Handled = Result<Answer, WireError>;
+
+/// One request of a client.
+pub(super) struct Call<'a> {
+    pub(super) api_key: i16,
+    pub(super) version: i16,
+    pub(super) caller: &'a Caller,
+    pub(super) services: &'a HandlerServices,
+}
+
+impl<'a> Call<'a> {
+    pub(super) const fn new(head: &RequestHead, caller: &'a Caller, services: &'a HandlerServices) -> Self {
+        Self {
+            api_key: head.api_key,
+            version: head.api_version,
+            caller,
+            services,
+        }
+    }
+
+    /// Whether a rule leaves the group with the upstream.
+    pub(super) fn is_delegated(&self, group_id: &str) -> bool {
+        self.services.delegate.delegates(group_id)
+    }
+
+    /// The answer in the client's version; `error` is the first error in it.
+    pub(super) fn reply(&self, response: &impl Encode, error: ErrorCode) -> Handled {
+        let mut body = BytesMut::new();
+        codec::encode(response, self.version, &mut body)?;
+        Ok(Answer::Reply(body, error))
+    }
+
+    /// Whether the client's own frame can go to its upstream node: the version that a client is offered for a group API is
+    /// ours, and the upstream may be older.
+    pub(super) fn can_forward(&self) -> bool {
+        self.upstream_version(self.version) == self.version
+    }
+
+    /// The version in which the client's upstream node is asked: the newest that it speaks, up to `newest`. What nodes speak
+    /// is learnt in the background; until then a node is taken to speak what the client does.
+    pub(super) fn upstream_version(&self, newest: i16) -> i16 {
+        let cluster = self.services.cluster.snapshot();
+        let of_node = |node_id: i32| cluster.versions.get(&node_id)?.apis.get(&self.api_key).copied();
+        let range = match self.caller.node_id {
+            Some(node_id) => of_node(node_id),
+            // A bootstrap connection may end at any node: what all of them speak.
+            None => cluster
+                .versions
+                .keys()
+                .filter_map(|node_id| of_node(*node_id))
+                .reduce(|(min, max), (other_min, other_max)| (min.max(other_min), max.min(other_max))),
+        };
+        match range {
+            Some((min, max)) => newest.min(max).max(min),
+            None => newest,
+        }
+    }
+
+    /// Asks the upstream in the client's stead, by the same API, on the client's own connection and so with its own rights.
+    ///
+    /// # Errors
+    /// `COORDINATOR_NOT_AVAILABLE`, which is retriable, where no answer came; `UNSUPPORTED_VERSION` where the version cannot
+    /// carry the request.
+    pub(super) async fn ask<T: GuardedResponse>(
+        &self,
+        upstream: &mut impl ClientUpstream,
+        version: i16,
+        request: &impl Encode,
+    ) -> Result<T, ErrorCode> {
+        let mut body = BytesMut::new();
+        if codec::encode(request, version, &mut body).is_err() {
+            return Err(ErrorCode::UNSUPPORTED_VERSION);
+        }
+        let failure = match upstream.call(self.api_key, version, body.freeze()).await {
+            Ok(body) => match codec::decode_response(version, body) {
+                Ok(response) => return Ok(response),
+                Err(error) => error.to_string(),
+            },
+            Err(error) => error.to_string(),
+        };
+        self.services.metrics.upstream.failures.inc();
+        warn!(
+            api_key = self.api_key,
+            version,
+            "the upstream did not answer for groups that it coordinates; their client is told to retry: {failure}"
+        );
+        Err(ErrorCode::COORDINATOR_NOT_AVAILABLE)
+    }
+}

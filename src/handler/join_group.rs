@@ -1,0 +1,114 @@
+//! JoinGroup (11).
+//!
+//! v0 has no rebalance timeout: the session timeout is it. v4: a first join is told its member id and comes again.
+//! v5 group instance id. v6 flexible. v7 the response names the protocol type, and its protocol name may be null.
+//! v8 reason. v9 the leader may be told to skip the assignment.
+
+use bytes::Bytes;
+use kafka_protocol::messages::join_group_response::JoinGroupResponseMember;
+use kafka_protocol::messages::{JoinGroupRequest, JoinGroupResponse};
+use kafka_protocol::protocol::StrBytes;
+
+use super::Answer;
+use super::call::{Call, Handled};
+use super::convert::{optional_text, optional_wire, owned_bytes, text, wire};
+use crate::coordinator::request::{self as core, Protocol, Request, Response, Text};
+use crate::wire::codec;
+use crate::wire::error_code::ErrorCode;
+
+/// Characters of a client's reason that are kept, as many as Java clients send at most.
+const REASON_MAX: usize = 255;
+
+pub(super) async fn handle(call: &Call<'_>, body: Bytes) -> Handled {
+    let request: JoinGroupRequest = codec::decode_request(call.version, body)?;
+    if call.is_delegated(&request.group_id) {
+        return pass_on(call, &request);
+    }
+    if request.group_id.is_empty() {
+        return fail(call, &request, ErrorCode::INVALID_GROUP_ID);
+    }
+    let join = Request::JoinGroup(to_core(call, &request));
+    match call.services.coordinator.call(&request.group_id, join).await {
+        Response::JoinGroup(response) => call.reply(&to_wire(call.version, &response), response.error),
+        Response::NotOwned => pass_on(call, &request),
+        Response::Unavailable { error } => fail(call, &request, error),
+        _ => fail(call, &request, ErrorCode::UNKNOWN_SERVER_ERROR),
+    }
+}
+
+fn pass_on(call: &Call<'_>, request: &JoinGroupRequest) -> Handled {
+    if call.can_forward() {
+        Ok(Answer::Forward)
+    } else {
+        fail(call, request, ErrorCode::UNSUPPORTED_VERSION)
+    }
+}
+
+/// An error answer echoes the member id.
+fn fail(call: &Call<'_>, request: &JoinGroupRequest, error: ErrorCode) -> Handled {
+    let response = core::JoinGroupResponse {
+        error,
+        generation_id: -1,
+        protocol_type: None,
+        protocol_name: None,
+        leader: Text::from(""),
+        skip_assignment: false,
+        member_id: text(&request.member_id),
+        members: Vec::new(),
+    };
+    call.reply(&to_wire(call.version, &response), error)
+}
+
+fn to_core(call: &Call<'_>, request: &JoinGroupRequest) -> core::JoinGroupRequest {
+    let protocols = request.protocols.iter().map(|protocol| Protocol {
+        name: text(&protocol.name),
+        metadata: owned_bytes(&protocol.metadata),
+    });
+    core::JoinGroupRequest {
+        group_id: text(&request.group_id),
+        member_id: text(&request.member_id),
+        group_instance_id: optional_text(request.group_instance_id.as_ref()),
+        client_id: call.caller.client_id.clone(),
+        client_host: call.caller.client_host.clone(),
+        session_timeout_ms: request.session_timeout_ms,
+        rebalance_timeout_ms: if call.version == 0 {
+            request.session_timeout_ms
+        } else {
+            request.rebalance_timeout_ms
+        },
+        protocol_type: text(&request.protocol_type),
+        protocols: protocols.collect(),
+        require_known_member_id: call.version >= 4,
+        supports_skipping_assignment: call.version >= 9,
+        reason: reason(request.reason.as_ref()),
+    }
+}
+
+/// The client's own words, cut to a length that a log line bears; an empty one says nothing.
+pub(super) fn reason(wire: Option<&StrBytes>) -> Option<Text> {
+    let words: String = wire?.chars().take(REASON_MAX).collect();
+    (!words.is_empty()).then(|| Text::from(words))
+}
+
+fn to_wire(version: i16, response: &core::JoinGroupResponse) -> JoinGroupResponse {
+    let protocol_name = optional_wire(response.protocol_name.as_ref());
+    let members = response.members.iter().map(|member| {
+        JoinGroupResponseMember::default()
+            .with_member_id(wire(&member.member_id))
+            .with_group_instance_id(optional_wire(member.group_instance_id.as_ref()))
+            .with_metadata(member.metadata.clone())
+    });
+    JoinGroupResponse::default()
+        .with_error_code(response.error.0)
+        .with_generation_id(response.generation_id)
+        .with_protocol_type(optional_wire(response.protocol_type.as_ref()))
+        .with_protocol_name(if version >= 7 {
+            protocol_name
+        } else {
+            Some(protocol_name.unwrap_or_default())
+        })
+        .with_leader(wire(&response.leader))
+        .with_skip_assignment(version >= 9 && response.skip_assignment)
+        .with_member_id(wire(&response.member_id))
+        .with_members(members.collect())
+}

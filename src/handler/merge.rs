@@ -1,0 +1,68 @@
+//! Requests about several groups, of which some are answered here and the others by the upstream.
+
+use std::collections::HashSet;
+
+use kafka_protocol::messages::GroupId;
+
+use super::call::Call;
+use super::convert::text;
+use crate::coordinator::request::{Request, Response, Text};
+use crate::wire::error_code::ErrorCode;
+
+/// The answer about one group.
+pub(super) enum Part<T> {
+    Answered(T),
+    /// To be asked there.
+    Upstream,
+}
+
+impl<T> Part<T> {
+    pub(super) fn answered(self) -> Option<T> {
+        match self {
+            Self::Answered(answer) => Some(answer),
+            Self::Upstream => None,
+        }
+    }
+}
+
+/// Asks the coordinator about the groups that no rule leaves with the upstream. The answers stand in the order of the
+/// requests; `part` reads the coordinator's response.
+pub(super) async fn ask_ours<T>(
+    call: &Call<'_>,
+    requests: Vec<(Text, Request)>,
+    part: impl Fn(&Text, Response) -> Part<T>,
+) -> Vec<(Text, Part<T>)> {
+    let group_ids: Vec<Text> = requests.iter().map(|(group_id, _)| group_id.clone()).collect();
+    let asked = requests
+        .into_iter()
+        .filter(|(group_id, _)| !call.is_delegated(group_id));
+    let mut responses = call.services.coordinator.call_many(asked.collect()).await.into_iter();
+    let parts = group_ids.into_iter().map(|group_id| {
+        let response = if call.is_delegated(&group_id) {
+            None
+        } else {
+            responses.next()
+        };
+        let part = response.map_or(Part::Upstream, |response| part(&group_id, response));
+        (group_id, part)
+    });
+    parts.collect()
+}
+
+/// The ids of a request in its order, each once.
+pub(super) fn distinct(group_ids: &[GroupId]) -> Vec<Text> {
+    let mut seen = HashSet::with_capacity(group_ids.len());
+    let first = group_ids.iter().filter(|group_id| seen.insert(group_id.as_str()));
+    first.map(|group_id| text(group_id)).collect()
+}
+
+/// Whether the whole request is the upstream's.
+pub(super) fn is_whole<T>(groups: &[(Text, Part<T>)]) -> bool {
+    !groups.is_empty() && groups.iter().all(|(_, part)| matches!(part, Part::Upstream))
+}
+
+/// The first error of a response.
+pub(super) fn first_error(codes: impl IntoIterator<Item = i16>) -> ErrorCode {
+    let mut errors = codes.into_iter().map(ErrorCode).filter(|error| !error.is_none());
+    errors.next().unwrap_or(ErrorCode::NONE)
+}

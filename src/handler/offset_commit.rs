@@ -1,0 +1,203 @@
+//! OffsetCommit (8).
+//!
+//! v2-4 retention time. v6 leader epoch. v7 group instance id. v8 flexible. v9 errors of KIP-848. v10 topic ids, no names.
+//! Topics and partitions that the upstream does not have are refused before the coordinator sees the rest; if nothing is
+//! left, it is not asked. A topic that stands in a request twice stands in the answer once, with all its partitions.
+
+use bytes::Bytes;
+use kafka_protocol::messages::offset_commit_request::{OffsetCommitRequestPartition, OffsetCommitRequestTopic};
+use kafka_protocol::messages::offset_commit_response::{OffsetCommitResponsePartition, OffsetCommitResponseTopic};
+use kafka_protocol::messages::{OffsetCommitRequest, OffsetCommitResponse};
+use kafka_protocol::protocol::StrBytes;
+
+use super::call::{Call, Handled};
+use super::convert::{optional_text, text, wire};
+use super::topics::{NAMES_UP_TO, find_partition, named, refusal};
+use super::{Answer, ClientUpstream};
+use crate::coordinator::request::{
+    self as core, OffsetCommitPartition, OffsetCommitTopic, OffsetTopic, Request, Response,
+};
+use crate::upstream::cluster::Topic;
+use crate::wire::codec;
+use crate::wire::error_code::ErrorCode;
+
+/// `retention_time_ms` of a client that leaves it to the broker.
+const DEFAULT_RETENTION: i64 = -1;
+
+pub(super) async fn handle(call: &Call<'_>, body: Bytes, upstream: &mut impl ClientUpstream) -> Handled {
+    let request: OffsetCommitRequest = codec::decode_request(call.version, body)?;
+    let is_delegated = call.is_delegated(&request.group_id);
+    if is_delegated && call.can_forward() {
+        return Ok(Answer::Forward);
+    }
+    let mut topics = check(call, &request).await;
+    if topics.iter().all(|topic| topic.accepted().next().is_none()) {
+        return answer(call, &topics);
+    }
+    let response = if is_delegated {
+        Response::NotOwned
+    } else {
+        let commit = Request::OffsetCommit(to_core(call.version, &request, &topics));
+        call.services.coordinator.call(&request.group_id, commit).await
+    };
+    match response {
+        Response::OffsetCommit(response) => fill_in(&mut topics, response.topics.into_iter().flat_map(|topic| topic.1)),
+        Response::NotOwned if call.can_forward() => return Ok(Answer::Forward),
+        Response::NotOwned => relay(call, upstream, &request, &mut topics).await,
+        Response::Unavailable { error } => refuse(&mut topics, error),
+        _ => refuse(&mut topics, ErrorCode::UNKNOWN_SERVER_ERROR),
+    }
+    answer(call, &topics)
+}
+
+/// A topic of the request.
+struct CheckedTopic {
+    /// As the request names it, and so the answer.
+    asked: OffsetTopic,
+    /// As the upstream knows it.
+    found: Result<Topic, ErrorCode>,
+    partitions: Vec<CheckedPartition>,
+}
+
+struct CheckedPartition {
+    commit: OffsetCommitPartition,
+    /// Open until the coordinator has decided.
+    error: Option<ErrorCode>,
+}
+
+impl CheckedTopic {
+    fn accepted(&self) -> impl Iterator<Item = &OffsetCommitPartition> {
+        let open = self.partitions.iter().filter(|partition| partition.error.is_none());
+        open.map(|partition| &partition.commit)
+    }
+}
+
+async fn check(call: &Call<'_>, request: &OffsetCommitRequest) -> Vec<CheckedTopic> {
+    let mut topics: Vec<CheckedTopic> = Vec::with_capacity(request.topics.len());
+    for topic in &request.topics {
+        let asked = named(&topic.name, topic.topic_id);
+        let highest = topic.partitions.iter().map(|partition| partition.partition_index).max();
+        let found = find_partition(call, &asked, highest.unwrap_or(0)).await;
+        let partitions = topic.partitions.iter().map(|partition| CheckedPartition {
+            commit: to_core_partition(partition),
+            error: refusal(&found, partition.partition_index),
+        });
+        match topics.iter_mut().find(|known| known.asked == asked) {
+            Some(known) => known.partitions.extend(partitions),
+            None => {
+                let partitions = partitions.collect();
+                topics.push(CheckedTopic {
+                    asked,
+                    found,
+                    partitions,
+                });
+            }
+        }
+    }
+    topics
+}
+
+fn to_core(version: i16, request: &OffsetCommitRequest, topics: &[CheckedTopic]) -> core::OffsetCommitRequest {
+    let accepted = topics.iter().filter_map(|topic| {
+        let partitions: Vec<_> = topic.accepted().cloned().collect();
+        let found = topic.found.as_ref().ok().filter(|_| !partitions.is_empty())?;
+        Some(OffsetCommitTopic {
+            name: found.name.clone(),
+            topic_id: found.id,
+            partitions,
+        })
+    });
+    core::OffsetCommitRequest {
+        group_id: text(&request.group_id),
+        generation_id_or_member_epoch: request.generation_id_or_member_epoch,
+        member_id: text(&request.member_id),
+        group_instance_id: optional_text(request.group_instance_id.as_ref()),
+        retention_time_ms: (request.retention_time_ms != DEFAULT_RETENTION).then_some(request.retention_time_ms),
+        knows_member_epochs: version >= 9,
+        topics: accepted.collect(),
+    }
+}
+
+fn to_core_partition(partition: &OffsetCommitRequestPartition) -> OffsetCommitPartition {
+    OffsetCommitPartition {
+        partition: partition.partition_index,
+        offset: partition.committed_offset,
+        leader_epoch: partition.committed_leader_epoch,
+        metadata: text(partition.committed_metadata.as_ref().unwrap_or(&StrBytes::new())),
+    }
+}
+
+/// Decides the open partitions by the errors that came for them, in the order of the request.
+fn fill_in(topics: &mut [CheckedTopic], errors: impl IntoIterator<Item = (i32, ErrorCode)>) {
+    let mut errors = errors.into_iter();
+    for partition in topics.iter_mut().flat_map(|topic| &mut topic.partitions) {
+        if partition.error.is_none() {
+            let error = errors.next().map(|(_, error)| error);
+            partition.error = Some(error.unwrap_or(ErrorCode::UNKNOWN_SERVER_ERROR));
+        }
+    }
+}
+
+fn refuse(topics: &mut [CheckedTopic], error: ErrorCode) {
+    for partition in topics.iter_mut().flat_map(|topic| &mut topic.partitions) {
+        partition.error.get_or_insert(error);
+    }
+}
+
+fn answer(call: &Call<'_>, topics: &[CheckedTopic]) -> Handled {
+    let errors = topics.iter().flat_map(|topic| &topic.partitions);
+    let first = errors
+        .filter_map(|partition| partition.error)
+        .find(|error| !error.is_none());
+    let topics = topics.iter().map(|topic| {
+        let partitions = topic.partitions.iter().map(|partition| {
+            OffsetCommitResponsePartition::default()
+                .with_partition_index(partition.commit.partition)
+                .with_error_code(partition.error.unwrap_or(ErrorCode::UNKNOWN_SERVER_ERROR).0)
+        });
+        OffsetCommitResponseTopic::default()
+            .with_name(wire(&topic.asked.name).into())
+            .with_topic_id(topic.asked.topic_id)
+            .with_partitions(partitions.collect())
+    });
+    let response = OffsetCommitResponse::default().with_topics(topics.collect());
+    call.reply(&response, first.unwrap_or(ErrorCode::NONE))
+}
+
+/// Commits at an upstream that does not speak the client's version.
+async fn relay(
+    call: &Call<'_>,
+    upstream: &mut impl ClientUpstream,
+    request: &OffsetCommitRequest,
+    topics: &mut [CheckedTopic],
+) {
+    let accepted = topics.iter().filter_map(|topic| {
+        let partitions: Vec<_> = topic.accepted().map(to_wire_partition).collect();
+        let found = topic.found.as_ref().ok().filter(|_| !partitions.is_empty())?;
+        Some(
+            OffsetCommitRequestTopic::default()
+                .with_name(wire(&found.name).into())
+                .with_partitions(partitions),
+        )
+    });
+    let relayed = request.clone().with_topics(accepted.collect());
+    let version = call.upstream_version(call.version.min(NAMES_UP_TO));
+    match call.ask::<OffsetCommitResponse>(upstream, version, &relayed).await {
+        Ok(response) => fill_in(
+            topics,
+            response.topics.into_iter().flat_map(|topic| {
+                let errors = topic.partitions.into_iter();
+                errors.map(|partition| (partition.partition_index, ErrorCode(partition.error_code)))
+            }),
+        ),
+        Err(error) => refuse(topics, error),
+    }
+}
+
+fn to_wire_partition(partition: &OffsetCommitPartition) -> OffsetCommitRequestPartition {
+    OffsetCommitRequestPartition::default()
+        .with_partition_index(partition.partition)
+        .with_committed_offset(partition.offset)
+        .with_committed_leader_epoch(partition.leader_epoch)
+        .with_committed_metadata(Some(wire(&partition.metadata)))
+}

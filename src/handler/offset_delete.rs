@@ -1,0 +1,98 @@
+//! OffsetDelete (47, KIP-496), one version.
+//!
+//! Partitions that the upstream does not have are refused one by one; the coordinator is asked all the same, so that a bad
+//! group is told. An error of the group stands alone.
+
+use bytes::Bytes;
+use kafka_protocol::messages::offset_delete_response::{OffsetDeleteResponsePartition, OffsetDeleteResponseTopic};
+use kafka_protocol::messages::{OffsetDeleteRequest, OffsetDeleteResponse};
+use uuid::Uuid;
+
+use super::Answer;
+use super::call::{Call, Handled};
+use super::convert::{text, wire};
+use super::topics::{find, named, refusal};
+use crate::coordinator::request::{self as core, Request, Response, Text};
+use crate::wire::codec;
+use crate::wire::error_code::ErrorCode;
+
+/// A topic's name, and for each partition of the request its error, if that is known already.
+type CheckedTopic = (Text, Vec<(i32, Option<ErrorCode>)>);
+
+pub(super) async fn handle(call: &Call<'_>, body: Bytes) -> Handled {
+    let request: OffsetDeleteRequest = codec::decode_request(call.version, body)?;
+    if call.is_delegated(&request.group_id) {
+        return pass_on(call);
+    }
+    if request.group_id.is_empty() {
+        return fail(call, ErrorCode::INVALID_GROUP_ID);
+    }
+    let topics = check(call, &request).await;
+    let delete = Request::OffsetDelete(core::OffsetDeleteRequest {
+        group_id: text(&request.group_id),
+        topics: accepted(&topics),
+    });
+    match call.services.coordinator.call(&request.group_id, delete).await {
+        Response::OffsetDelete(response) if response.error.is_none() => answer(call, &topics, response),
+        Response::OffsetDelete(response) => fail(call, response.error),
+        Response::NotOwned => pass_on(call),
+        Response::Unavailable { error } => fail(call, error),
+        _ => fail(call, ErrorCode::UNKNOWN_SERVER_ERROR),
+    }
+}
+
+fn pass_on(call: &Call<'_>) -> Handled {
+    if call.can_forward() {
+        Ok(Answer::Forward)
+    } else {
+        fail(call, ErrorCode::UNSUPPORTED_VERSION)
+    }
+}
+
+fn fail(call: &Call<'_>, error: ErrorCode) -> Handled {
+    call.reply(&OffsetDeleteResponse::default().with_error_code(error.0), error)
+}
+
+async fn check(call: &Call<'_>, request: &OffsetDeleteRequest) -> Vec<CheckedTopic> {
+    let mut topics = Vec::with_capacity(request.topics.len());
+    for topic in &request.topics {
+        let asked = named(&topic.name, Uuid::nil());
+        let found = find(call, &asked).await;
+        let partitions = topic
+            .partitions
+            .iter()
+            .map(|partition| (partition.partition_index, refusal(&found, partition.partition_index)));
+        topics.push((asked.name, partitions.collect()));
+    }
+    topics
+}
+
+fn accepted(topics: &[CheckedTopic]) -> Vec<(Text, Vec<i32>)> {
+    let open = topics.iter().map(|(name, partitions)| {
+        let open = partitions.iter().filter(|(_, error)| error.is_none());
+        (name.clone(), open.map(|(partition, _)| *partition).collect::<Vec<_>>())
+    });
+    open.filter(|(_, partitions)| !partitions.is_empty()).collect()
+}
+
+fn answer(call: &Call<'_>, topics: &[CheckedTopic], response: core::OffsetDeleteResponse) -> Handled {
+    let mut decided = response.topics.into_iter().flat_map(|(_, partitions)| partitions);
+    let mut first = ErrorCode::NONE;
+    let topics = topics.iter().map(|(name, partitions)| {
+        let partitions = partitions.iter().map(|(partition, refusal)| {
+            let decision = || decided.next().map(|(_, error)| error);
+            let error = refusal.or_else(decision).unwrap_or(ErrorCode::UNKNOWN_SERVER_ERROR);
+            if first.is_none() {
+                first = error;
+            }
+            OffsetDeleteResponsePartition::default()
+                .with_partition_index(*partition)
+                .with_error_code(error.0)
+        });
+        OffsetDeleteResponseTopic::default()
+            .with_name(wire(name).into())
+            .with_partitions(partitions.collect())
+    });
+    let topics = topics.collect();
+    call.reply(&OffsetDeleteResponse::default().with_topics(topics), first)
+}

@@ -1,0 +1,195 @@
+//! OffsetFetch (9).
+//!
+//! v1 has no error of the group: it stands at each partition. v2 may ask for all topics. v5 leader epochs. v6 flexible.
+//! v7 may insist on stable offsets. v8 several groups. v9 member id and epoch. v10 topic ids, no names.
+//! An unknown group is no error, nor is an unknown name: there is no offset. An id that no topic has is UNKNOWN_TOPIC_ID.
+
+mod answer;
+mod query;
+
+use bytes::Bytes;
+use kafka_protocol::messages::offset_fetch_response::{OffsetFetchResponseGroup, OffsetFetchResponseTopic};
+use kafka_protocol::messages::{OffsetFetchRequest, OffsetFetchResponse};
+use uuid::Uuid;
+
+use self::answer::{by_name, encode};
+use self::query::{GroupQuery, Topics};
+use super::call::{Call, Handled};
+use super::convert::text;
+use super::merge::{Part, ask_ours, is_whole};
+use super::topics::NAMES_UP_TO;
+use super::{Answer, ClientUpstream};
+use crate::coordinator::request::{self as core, FetchedOffset, OffsetTopic, Request, Response};
+use crate::upstream::cluster::Topic;
+use crate::wire::codec;
+use crate::wire::error_code::ErrorCode;
+
+/// The first version with several groups.
+const GROUPS_SINCE: i16 = 8;
+/// The first version that can insist on stable offsets.
+const STABLE_SINCE: i16 = 7;
+
+/// What is known of a group's offsets, by topic name.
+type Fetched = core::OffsetFetchResponse;
+
+pub(super) async fn handle(call: &Call<'_>, body: Bytes, upstream: &mut impl ClientUpstream) -> Handled {
+    let request: OffsetFetchRequest = codec::decode_request(call.version, body)?;
+    let queries = query::read(call, &request).await;
+    let requests = queries.iter().map(|query| {
+        let fetch = Request::OffsetFetch(query.to_core(request.require_stable));
+        (query.group_id.clone(), fetch)
+    });
+    let parts = ask_ours(call, requests.collect(), |_, response| part(response)).await;
+    if is_whole(&parts) && call.can_forward() {
+        return Ok(Answer::Forward);
+    }
+    let parts: Vec<Part<Fetched>> = parts.into_iter().map(|(_, part)| part).collect();
+    let mut theirs = theirs(call, upstream, &queries, &parts, request.require_stable)
+        .await
+        .into_iter();
+    let mut answers = Vec::with_capacity(queries.len());
+    for (query, part) in queries.iter().zip(parts) {
+        let fetched = part
+            .answered()
+            .or_else(|| theirs.next())
+            .unwrap_or_else(|| failed(ErrorCode::COORDINATOR_NOT_AVAILABLE));
+        answers.push(finish(call, query, fetched).await);
+    }
+    encode(call, &queries, answers)
+}
+
+fn part(response: Response) -> Part<Fetched> {
+    match response {
+        Response::OffsetFetch(response) => Part::Answered(response),
+        Response::NotOwned => Part::Upstream,
+        Response::Unavailable { error } => Part::Answered(failed(error)),
+        _ => Part::Answered(failed(ErrorCode::UNKNOWN_SERVER_ERROR)),
+    }
+}
+
+const fn failed(error: ErrorCode) -> Fetched {
+    Fetched {
+        error,
+        topics: Vec::new(),
+    }
+}
+
+/// Fetches the upstream's groups there, by topic names and in the order of the queries.
+async fn theirs(
+    call: &Call<'_>,
+    upstream: &mut impl ClientUpstream,
+    queries: &[GroupQuery],
+    parts: &[Part<Fetched>],
+    require_stable: bool,
+) -> Vec<Fetched> {
+    let asked: Vec<&GroupQuery> = queries
+        .iter()
+        .zip(parts)
+        .filter(|(_, part)| matches!(part, Part::Upstream))
+        .map(|(query, _)| query)
+        .collect();
+    let version = call.upstream_version(call.version.min(NAMES_UP_TO));
+    let at_once = if version >= GROUPS_SINCE { asked.len().max(1) } else { 1 };
+    let mut fetched = Vec::with_capacity(asked.len());
+    for asked in asked.chunks(at_once) {
+        let request = query::to_wire(asked, version, require_stable);
+        match call.ask::<OffsetFetchResponse>(upstream, version, &request).await {
+            Ok(response) => fetched.extend(by_group(asked, version, response)),
+            Err(error) => fetched.extend(asked.iter().map(|_| failed(error))),
+        }
+    }
+    fetched
+}
+
+/// The upstream's answers in the order of what was asked.
+fn by_group(asked: &[&GroupQuery], version: i16, mut response: OffsetFetchResponse) -> Vec<Fetched> {
+    if version < GROUPS_SINCE {
+        let topics = response.topics.into_iter().map(from_single);
+        return vec![Fetched {
+            error: ErrorCode(response.error_code),
+            topics: topics.collect(),
+        }];
+    }
+    let answers = asked.iter().map(|query| {
+        let mut groups = response.groups.iter();
+        let found = groups.position(|group| group.group_id.as_str() == &*query.group_id);
+        found.map_or(failed(ErrorCode::COORDINATOR_NOT_AVAILABLE), |at| {
+            from_group(response.groups.swap_remove(at))
+        })
+    });
+    answers.collect()
+}
+
+fn from_group(group: OffsetFetchResponseGroup) -> Fetched {
+    let topics = group.topics.into_iter().map(|topic| {
+        let partitions = topic.partitions.into_iter().map(|partition| FetchedOffset {
+            partition: partition.partition_index,
+            offset: partition.committed_offset,
+            leader_epoch: partition.committed_leader_epoch,
+            metadata: text(&partition.metadata.unwrap_or_default()),
+            error: ErrorCode(partition.error_code),
+        });
+        (named(text(&topic.name)), partitions.collect())
+    });
+    Fetched {
+        error: ErrorCode(group.error_code),
+        topics: topics.collect(),
+    }
+}
+
+fn from_single(topic: OffsetFetchResponseTopic) -> (OffsetTopic, Vec<FetchedOffset>) {
+    let partitions = topic.partitions.into_iter().map(|partition| FetchedOffset {
+        partition: partition.partition_index,
+        offset: partition.committed_offset,
+        leader_epoch: partition.committed_leader_epoch,
+        metadata: text(&partition.metadata.unwrap_or_default()),
+        error: ErrorCode(partition.error_code),
+    });
+    (named(text(&topic.name)), partitions.collect())
+}
+
+fn named(name: core::Text) -> OffsetTopic {
+    OffsetTopic {
+        name,
+        topic_id: Uuid::nil(),
+    }
+}
+
+/// Puts the offsets under the names or ids of the request. An error of the group stands alone.
+async fn finish(call: &Call<'_>, query: &GroupQuery, fetched: Fetched) -> Fetched {
+    let error = fetched.error;
+    if !error.is_none() {
+        return failed(error);
+    }
+    let topics = match &query.topics {
+        Topics::Unanswerable(error) => return failed(*error),
+        Topics::Named(topics) => by_name(topics, fetched.topics),
+        Topics::All if call.version <= NAMES_UP_TO => fetched.topics,
+        Topics::All => match with_ids(call, fetched.topics).await {
+            Ok(topics) => topics,
+            Err(error) => return failed(error),
+        },
+    };
+    Fetched { error, topics }
+}
+
+/// Adds the ids, for versions that name no topics. Topics that are gone, or were made anew since the commit, are left out.
+async fn with_ids(
+    call: &Call<'_>,
+    topics: Vec<(OffsetTopic, Vec<FetchedOffset>)>,
+) -> Result<Vec<(OffsetTopic, Vec<FetchedOffset>)>, ErrorCode> {
+    let mut known = Vec::with_capacity(topics.len());
+    for (mut topic, offsets) in topics {
+        let found = call.services.cluster.find_topic(&topic.name).await;
+        // The whole group is to be fetched again: Java's client takes this error at a partition as fatal.
+        let found: Option<Topic> = found.map_err(|_| ErrorCode::COORDINATOR_LOAD_IN_PROGRESS)?;
+        let Some(id) = found.map(|found| found.id).filter(|id| !id.is_nil()) else {
+            continue;
+        };
+        if topic.topic_id.is_nil() || topic.topic_id == id {
+            topic.topic_id = id;
+            known.push((topic, offsets));
+        }
+    }
+    Ok(known)
+}

@@ -1,0 +1,117 @@
+//! The OffsetFetch response in each version.
+
+use kafka_protocol::messages::OffsetFetchResponse;
+use kafka_protocol::messages::offset_fetch_response::{
+    OffsetFetchResponseGroup, OffsetFetchResponsePartition, OffsetFetchResponsePartitions, OffsetFetchResponseTopic,
+    OffsetFetchResponseTopics,
+};
+
+use super::query::{GroupQuery, QueriedTopic, Topics};
+use super::{Fetched, GROUPS_SINCE};
+use crate::coordinator::request::{FetchedOffset, OffsetTopic, Text};
+use crate::handler::call::{Call, Handled};
+use crate::handler::convert::wire;
+use crate::handler::merge::first_error;
+use crate::wire::error_code::ErrorCode;
+
+/// The first version with an error for the group as a whole.
+const GROUP_ERROR_SINCE: i16 = 2;
+
+/// The queried topics in their order, each with the offsets that were fetched under its name.
+pub(super) fn by_name(
+    queried: &[QueriedTopic],
+    mut fetched: Vec<(OffsetTopic, Vec<FetchedOffset>)>,
+) -> Vec<(OffsetTopic, Vec<FetchedOffset>)> {
+    let topics = queried.iter().map(|topic| {
+        let offsets = match &topic.name {
+            Ok(name) => match fetched.iter().position(|(known, _)| known.name == *name) {
+                // A topic may be queried twice: each time takes its own.
+                Some(at) => fetched.remove(at).1,
+                None => none_of(topic, ErrorCode::UNKNOWN_SERVER_ERROR),
+            },
+            Err(error) => none_of(topic, *error),
+        };
+        (topic.asked.clone(), offsets)
+    });
+    topics.collect()
+}
+
+fn none_of(topic: &QueriedTopic, error: ErrorCode) -> Vec<FetchedOffset> {
+    let none = topic.partitions.iter().map(|partition| FetchedOffset {
+        partition: *partition,
+        offset: -1,
+        leader_epoch: -1,
+        metadata: Text::from(""),
+        error,
+    });
+    none.collect()
+}
+
+/// Answers in the call's version; there is one answer for each query.
+pub(super) fn encode(call: &Call<'_>, queries: &[GroupQuery], answers: Vec<Fetched>) -> Handled {
+    let of_groups = answers.iter().map(|answer| answer.error.0);
+    let of_partitions = answers.iter().flat_map(|answer| &answer.topics);
+    let of_partitions = of_partitions.flat_map(|(_, offsets)| offsets.iter().map(|offset| offset.error.0));
+    let error = first_error(of_groups.chain(of_partitions));
+    let mut answers = queries.iter().zip(answers);
+    let response = if call.version >= GROUPS_SINCE {
+        let groups = answers.map(|(query, answer)| group(query, answer));
+        OffsetFetchResponse::default().with_groups(groups.collect())
+    } else {
+        match answers.next() {
+            Some((query, answer)) => single(call.version, query, answer),
+            None => OffsetFetchResponse::default(),
+        }
+    };
+    call.reply(&response, error)
+}
+
+fn group(query: &GroupQuery, answer: Fetched) -> OffsetFetchResponseGroup {
+    let topics = answer.topics.into_iter().map(|(topic, offsets)| {
+        let partitions = offsets.into_iter().map(|offset| {
+            OffsetFetchResponsePartitions::default()
+                .with_partition_index(offset.partition)
+                .with_committed_offset(offset.offset)
+                .with_committed_leader_epoch(offset.leader_epoch)
+                .with_metadata(Some(wire(&offset.metadata)))
+                .with_error_code(offset.error.0)
+        });
+        OffsetFetchResponseTopics::default()
+            .with_name(wire(&topic.name).into())
+            .with_topic_id(topic.topic_id)
+            .with_partitions(partitions.collect())
+    });
+    OffsetFetchResponseGroup::default()
+        .with_group_id(wire(&query.group_id).into())
+        .with_error_code(answer.error.0)
+        .with_topics(topics.collect())
+}
+
+fn single(version: i16, query: &GroupQuery, answer: Fetched) -> OffsetFetchResponse {
+    let has_place = version >= GROUP_ERROR_SINCE || answer.error.is_none();
+    let topics = match &query.topics {
+        Topics::Named(queried) if !has_place => {
+            let failed = queried
+                .iter()
+                .map(|topic| (topic.asked.clone(), none_of(topic, answer.error)));
+            failed.collect()
+        }
+        _ => answer.topics,
+    };
+    let topics = topics.into_iter().map(|(topic, offsets)| {
+        let partitions = offsets.into_iter().map(|offset| {
+            OffsetFetchResponsePartition::default()
+                .with_partition_index(offset.partition)
+                .with_committed_offset(offset.offset)
+                .with_committed_leader_epoch(offset.leader_epoch)
+                .with_metadata(Some(wire(&offset.metadata)))
+                .with_error_code(offset.error.0)
+        });
+        OffsetFetchResponseTopic::default()
+            .with_name(wire(&topic.name).into())
+            .with_partitions(partitions.collect())
+    });
+    OffsetFetchResponse::default()
+        .with_topics(topics.collect())
+        .with_error_code(answer.error.0)
+}

@@ -1,0 +1,171 @@
+//! What an OffsetFetch request asks, the same for all versions.
+
+use kafka_protocol::messages::OffsetFetchRequest;
+use kafka_protocol::messages::offset_fetch_request::{
+    OffsetFetchRequestGroup, OffsetFetchRequestTopic, OffsetFetchRequestTopics,
+};
+use uuid::Uuid;
+
+use super::{GROUPS_SINCE, STABLE_SINCE};
+use crate::coordinator::request::{self as core, OffsetTopic, Text};
+use crate::handler::call::Call;
+use crate::handler::convert::{optional_text, optional_wire, text, wire};
+use crate::handler::topics::{NAMES_UP_TO, find, named};
+use crate::wire::error_code::ErrorCode;
+
+/// One group.
+pub(super) struct GroupQuery {
+    pub(super) group_id: Text,
+    member_id: Option<Text>,
+    member_epoch: i32,
+    pub(super) topics: Topics,
+}
+
+pub(super) enum Topics {
+    /// Every topic with a committed offset.
+    All,
+    Named(Vec<QueriedTopic>),
+    /// An id could not be looked up; the whole group gets the error, which is retriable.
+    Unanswerable(ErrorCode),
+}
+
+/// One topic of a query.
+pub(super) struct QueriedTopic {
+    /// As the request names it, and so the answer.
+    pub(super) asked: OffsetTopic,
+    /// Its name, or what each partition is answered.
+    pub(super) name: Result<Text, ErrorCode>,
+    pub(super) partitions: Vec<i32>,
+}
+
+/// Reads the groups of a request; before v8 there is one. From v10 on the ids are looked up.
+pub(super) async fn read(call: &Call<'_>, request: &OffsetFetchRequest) -> Vec<GroupQuery> {
+    if call.version < GROUPS_SINCE {
+        return vec![single(request)];
+    }
+    let mut queries = Vec::with_capacity(request.groups.len());
+    for group in &request.groups {
+        queries.push(GroupQuery {
+            group_id: text(&group.group_id),
+            member_id: optional_text(group.member_id.as_ref()),
+            member_epoch: group.member_epoch,
+            topics: match &group.topics {
+                Some(topics) => topics_of(call, topics).await,
+                None => Topics::All,
+            },
+        });
+    }
+    queries
+}
+
+fn single(request: &OffsetFetchRequest) -> GroupQuery {
+    let topics = request.topics.as_ref().map(|topics| {
+        let topics = topics.iter().map(|topic| {
+            let asked = named(&topic.name, Uuid::nil());
+            QueriedTopic {
+                name: Ok(asked.name.clone()),
+                asked,
+                partitions: topic.partition_indexes.clone(),
+            }
+        });
+        Topics::Named(topics.collect())
+    });
+    GroupQuery {
+        group_id: text(&request.group_id),
+        member_id: None,
+        member_epoch: -1,
+        topics: topics.unwrap_or(Topics::All),
+    }
+}
+
+async fn topics_of(call: &Call<'_>, topics: &[OffsetFetchRequestTopics]) -> Topics {
+    let mut queried = Vec::with_capacity(topics.len());
+    for topic in topics {
+        let asked = named(&topic.name, topic.topic_id);
+        let name = if call.version <= NAMES_UP_TO {
+            // Offsets of a topic that is gone are still told by its name.
+            Ok(asked.name.clone())
+        } else {
+            match find(call, &asked).await {
+                Ok(topic) => Ok(topic.name),
+                Err(error) if error == ErrorCode::UNKNOWN_TOPIC_ID => Err(error),
+                Err(error) => return Topics::Unanswerable(error),
+            }
+        };
+        queried.push(QueriedTopic {
+            asked,
+            name,
+            partitions: topic.partition_indexes.clone(),
+        });
+    }
+    Topics::Named(queried)
+}
+
+impl GroupQuery {
+    pub(super) fn to_core(&self, require_stable: bool) -> core::OffsetFetchRequest {
+        let named = |topic: &QueriedTopic| {
+            let topic_id = topic.asked.topic_id;
+            let name = topic.name.as_ref().ok()?.clone();
+            Some((OffsetTopic { name, topic_id }, topic.partitions.clone()))
+        };
+        core::OffsetFetchRequest {
+            group_id: self.group_id.clone(),
+            member_id: self.member_id.clone(),
+            member_epoch: self.member_epoch,
+            topics: match &self.topics {
+                Topics::All => None,
+                Topics::Named(topics) => Some(topics.iter().filter_map(named).collect()),
+                Topics::Unanswerable(_) => Some(Vec::new()),
+            },
+            require_stable,
+        }
+    }
+
+    /// The topics whose names are known; `None` for all.
+    fn names(&self) -> Option<Vec<(&Text, &[i32])>> {
+        match &self.topics {
+            Topics::All => None,
+            Topics::Named(topics) => {
+                let known = topics
+                    .iter()
+                    .filter_map(|topic| Some((topic.name.as_ref().ok()?, topic.partitions.as_slice())));
+                Some(known.collect())
+            }
+            Topics::Unanswerable(_) => Some(Vec::new()),
+        }
+    }
+}
+
+/// A request of ours for these groups, by names; before v8 it has room for one.
+pub(super) fn to_wire(queries: &[&GroupQuery], version: i16, require_stable: bool) -> OffsetFetchRequest {
+    let request = OffsetFetchRequest::default().with_require_stable(require_stable && version >= STABLE_SINCE);
+    if version >= GROUPS_SINCE {
+        return request.with_groups(queries.iter().map(|query| group_to_wire(query)).collect());
+    }
+    let Some(query) = queries.first() else { return request };
+    let topics = query.names().map(|topics| {
+        let topics = topics.into_iter().map(|(name, partitions)| {
+            OffsetFetchRequestTopic::default()
+                .with_name(wire(name).into())
+                .with_partition_indexes(partitions.to_vec())
+        });
+        topics.collect()
+    });
+    request.with_group_id(wire(&query.group_id).into()).with_topics(topics)
+}
+
+fn group_to_wire(query: &GroupQuery) -> OffsetFetchRequestGroup {
+    let topics = query.names().map(|topics| {
+        let topics = topics.into_iter().map(|(name, partitions)| {
+            OffsetFetchRequestTopics::default()
+                .with_name(wire(name).into())
+                .with_partition_indexes(partitions.to_vec())
+        });
+        topics.collect()
+    });
+    OffsetFetchRequestGroup::default()
+        .with_group_id(wire(&query.group_id).into())
+        .with_member_id(optional_wire(query.member_id.as_ref()))
+        .with_member_epoch(query.member_epoch)
+        .with_topics(topics)
+}

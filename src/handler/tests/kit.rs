@@ -1,0 +1,328 @@
+//! Handlers around a coordinator of four shards, a cluster of two nodes with two topics, and a scripted upstream.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use bytes::{BufMut, Bytes, BytesMut};
+use kafka_protocol::protocol::{Decodable, Encodable, Message, StrBytes};
+use uuid::Uuid;
+
+use crate::config::HostPort;
+use crate::coordinator::input::{Presence, UpstreamGroup};
+use crate::coordinator::request::Text;
+use crate::coordinator::settings::Settings;
+use crate::handler::{Answer, Caller, ClientUpstream, DelegateRules, HandlerServices, handle};
+use crate::runtime::{Coordinator, CoordinatorParts, GroupInspector, InspectionFuture};
+use crate::store::StateStore;
+use crate::store::memory::MemoryStore;
+use crate::telemetry::metrics::Metrics;
+use crate::upstream::UpstreamError;
+use crate::upstream::cluster::ClusterWatch;
+use crate::upstream::cluster::{Cluster, NodeVersions, Topic};
+use crate::wire::error_code::ErrorCode;
+use crate::wire::frame::RequestHead;
+
+pub(super) const ORDERS: Uuid = Uuid::from_u128(0xA);
+pub(super) const PAYMENTS: Uuid = Uuid::from_u128(0xB);
+/// No topic has it, which is known without asking.
+pub(super) const NOWHERE: Uuid = Uuid::nil();
+/// No topic can be called so, which is known without asking.
+pub(super) const NO_TOPIC: &str = "no/where";
+/// Whether there are such topics only the upstream knows, which cannot be asked.
+pub(super) const UNCLEAR: Uuid = Uuid::from_u128(0xC);
+pub(super) const UNCLEAR_NAME: &str = "unclear";
+
+/// The shards of "a" to "d" among four; the node that lists each is 1, 2, 1, and for the last the lowest, 1.
+const COORDINATORS: [i32; 4] = [1, 2, 1, -1];
+
+/// Groups whose id starts so are live at the upstream, and so not ours.
+pub(super) const LIVE: &str = "live-";
+/// Groups whose id starts so are delegated by rule.
+pub(super) const DELEGATED: &str = "delegated-";
+
+struct Inspector;
+
+impl GroupInspector for Inspector {
+    fn inspect(&self, group_id: &Text) -> InspectionFuture {
+        let presence = if group_id.starts_with(LIVE) {
+            Presence::OtherType {
+                group_type: Text::from("share"),
+            }
+        } else {
+            Presence::Vacant
+        };
+        Box::pin(async move {
+            Ok(UpstreamGroup {
+                presence,
+                offsets: Vec::new(),
+            })
+        })
+    }
+}
+
+/// One upstream request of ours.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Asked {
+    pub(super) api_key: i16,
+    pub(super) version: i16,
+    pub(super) body: Bytes,
+}
+
+impl Asked {
+    pub(super) fn decode<T: Decodable>(&self) -> T {
+        T::decode(&mut self.body.clone(), self.version).expect("a request of ours")
+    }
+}
+
+type Script = Box<dyn FnMut(&Asked) -> Option<Bytes> + Send>;
+
+/// The client's own upstream connection.
+pub(super) struct Upstream {
+    script: Script,
+    pub(super) asked: Vec<Asked>,
+}
+
+impl Upstream {
+    /// Nothing is to be asked.
+    pub(super) fn unused() -> Self {
+        Self::answering(|asked| panic!("nothing is to be asked, not {asked:?}"))
+    }
+
+    /// The connection is gone.
+    pub(super) fn gone() -> Self {
+        Self {
+            script: Box::new(|_| None),
+            asked: Vec::new(),
+        }
+    }
+
+    pub(super) fn answering(mut script: impl FnMut(&Asked) -> Bytes + Send + 'static) -> Self {
+        Self {
+            script: Box::new(move |asked| Some(script(asked))),
+            asked: Vec::new(),
+        }
+    }
+}
+
+impl ClientUpstream for Upstream {
+    async fn call(&mut self, api_key: i16, version: i16, body: Bytes) -> Result<Bytes, UpstreamError> {
+        let asked = Asked { api_key, version, body };
+        self.asked.push(asked.clone());
+        (self.script)(&asked).ok_or(UpstreamError::Closed {
+            address: "127.0.0.1:9092".to_owned(),
+        })
+    }
+}
+
+/// Everything that a request meets.
+pub(super) struct Setup {
+    pub(super) services: HandlerServices,
+    pub(super) caller: Caller,
+}
+
+/// What `Setup` is to be like.
+pub(super) struct Options {
+    pub(super) store: Arc<dyn StateStore>,
+    /// The api ranges of both nodes.
+    pub(super) versions: BTreeMap<i16, (i16, i16)>,
+    pub(super) coordinators: Vec<i32>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            store: Arc::new(MemoryStore::new()),
+            versions: BTreeMap::new(),
+            coordinators: COORDINATORS.to_vec(),
+        }
+    }
+}
+
+impl Setup {
+    pub(super) async fn new() -> Self {
+        let setup = Self::with(Options::default());
+        setup.loaded().await;
+        setup
+    }
+
+    pub(super) fn with(options: Options) -> Self {
+        let metrics = Arc::new(Metrics::new());
+        let coordinator = Coordinator::start(CoordinatorParts {
+            store: options.store,
+            inspector: Arc::new(Inspector),
+            settings: Arc::new(Settings {
+                group_initial_rebalance_delay_ms: 0,
+                ..Settings::default()
+            }),
+            shards: 4,
+            seed: 7,
+            metrics: Arc::clone(&metrics),
+        });
+        let cluster = cluster(options.versions, options.coordinators);
+        Self {
+            services: HandlerServices {
+                coordinator,
+                cluster: ClusterWatch::fixed(cluster),
+                delegate: DelegateRules::new(&[format!("{DELEGATED}*")]),
+                metrics,
+            },
+            caller: Caller {
+                client_id: Text::from("tester"),
+                client_host: Text::from("/127.0.0.1"),
+                node_id: Some(1),
+            },
+        }
+    }
+
+    pub(super) async fn loaded(&self) {
+        let mut state = self.services.coordinator.subscribe();
+        let all = state.wait_for(|state| state.loaded == state.shards);
+        all.await.expect("the shards live");
+    }
+
+    pub(super) async fn handle(&self, api_key: i16, version: i16, body: Bytes, upstream: &mut Upstream) -> Answer {
+        let head = RequestHead {
+            api_key,
+            api_version: version,
+            correlation_id: 1,
+            client_id: None,
+            body_offset: 0,
+        };
+        handle(&head, body, &self.caller, &self.services, upstream).await
+    }
+
+    /// The reply in the same version, and the error that the metrics count.
+    pub(super) async fn exchange<T: Decodable>(
+        &self,
+        api_key: i16,
+        version: i16,
+        body: Bytes,
+        upstream: &mut Upstream,
+    ) -> (T, ErrorCode) {
+        match self.handle(api_key, version, body, upstream).await {
+            Answer::Reply(body, error) => (decode(body.freeze(), version), error),
+            other => panic!("api {api_key} v{version}: {other:?}"),
+        }
+    }
+
+    /// The reply to a request that needs no upstream.
+    pub(super) async fn ask<T: Decodable>(&self, api_key: i16, version: i16, request: &impl Encodable) -> T {
+        let body = encode(request, version);
+        self.exchange(api_key, version, body, &mut Upstream::unused()).await.0
+    }
+}
+
+pub(super) fn encode(message: &impl Encodable, version: i16) -> Bytes {
+    let mut body = BytesMut::new();
+    message.encode(&mut body, version).expect("well-formed");
+    body.freeze()
+}
+
+pub(super) fn decode<T: Decodable>(mut body: Bytes, version: i16) -> T {
+    let message = T::decode(&mut body, version).expect("well-formed");
+    assert!(body.is_empty(), "{} bytes are left over", body.len());
+    message
+}
+
+pub(super) fn versions<T: Message>() -> std::ops::RangeInclusive<i16> {
+    T::VERSIONS.min..=T::VERSIONS.max
+}
+
+pub(super) fn string(text: &str) -> StrBytes {
+    StrBytes::from_string(text.to_owned())
+}
+
+fn cluster(apis: BTreeMap<i16, (i16, i16)>, coordinators: Vec<i32>) -> Cluster {
+    let mut cluster = Cluster {
+        coordinators,
+        ..Cluster::default()
+    };
+    for node_id in [1, 2] {
+        let address = HostPort {
+            host: "127.0.0.1".to_owned(),
+            port: 9092,
+        };
+        cluster.nodes.insert(node_id, address);
+        let versions = NodeVersions {
+            apis: apis.clone(),
+            ..NodeVersions::default()
+        };
+        cluster.versions.insert(node_id, Arc::new(versions));
+    }
+    let mut topics = HashMap::new();
+    for (name, id, partitions) in [("orders", ORDERS, 3), ("payments", PAYMENTS, 1)] {
+        let name = Text::from(name);
+        cluster.topics.name_by_id.insert(id, Arc::clone(&name));
+        let topic = Topic {
+            name: Arc::clone(&name),
+            id,
+            partitions,
+        };
+        topics.insert(name, topic);
+    }
+    cluster.topics.by_name = topics;
+    cluster
+}
+
+/// Writes the compact forms of flexible versions, for what kafka-protocol does not write.
+#[derive(Default)]
+pub(super) struct Compact(BytesMut);
+
+impl Compact {
+    pub(super) fn len(mut self, len: usize) -> Self {
+        assert!(len < 127, "one byte is enough for a test");
+        self.0.put_u8(u8::try_from(len + 1).expect("short"));
+        self
+    }
+
+    pub(super) fn null(mut self) -> Self {
+        self.0.put_u8(0);
+        self
+    }
+
+    pub(super) fn text(self, text: &str) -> Self {
+        let mut with_len = self.len(text.len());
+        with_len.0.put_slice(text.as_bytes());
+        with_len
+    }
+
+    pub(super) fn int32(mut self, value: i32) -> Self {
+        self.0.put_i32(value);
+        self
+    }
+
+    pub(super) fn int64(mut self, value: i64) -> Self {
+        self.0.put_i64(value);
+        self
+    }
+
+    pub(super) fn boolean(mut self, value: bool) -> Self {
+        self.0.put_u8(u8::from(value));
+        self
+    }
+
+    pub(super) fn uuid(mut self, value: Uuid) -> Self {
+        self.0.put_slice(value.as_bytes());
+        self
+    }
+
+    /// No tagged fields.
+    pub(super) fn tags(mut self) -> Self {
+        self.0.put_u8(0);
+        self
+    }
+
+    pub(super) fn done(self) -> Bytes {
+        self.0.freeze()
+    }
+}
+
+/// A store that never loads.
+pub(super) fn broken_store() -> Arc<MemoryStore> {
+    let store = MemoryStore::new();
+    store.fail_with(Some(crate::store::StoreError::Io {
+        path: "state.redb".to_owned(),
+        reason: "no space left on device".to_owned(),
+    }));
+    Arc::new(store)
+}
