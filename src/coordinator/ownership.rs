@@ -14,10 +14,11 @@ use super::record::{GroupOwnedValue, Record};
 use super::request::{Request, Text};
 use super::timer::TimerKey;
 
-/// A group with members at the upstream is asked about again after this time, in milliseconds: they may be leaving.
-const LIVE_AGAIN_MS: u64 = 1_000;
-/// Anything else that the upstream said holds so long, in milliseconds.
-const VERDICT_HOLDS_MS: u64 = 30_000;
+/// How long it holds who is in a group at the upstream, in milliseconds: members come and go, and an offset may be committed
+/// there until the group is ours.
+const PRESENCE_HOLDS_MS: u64 = 1_000;
+/// How long it holds that a group is of a type that is never ours, in milliseconds.
+const TYPE_HOLDS_MS: u64 = 30_000;
 /// Who is in the way of a take-over is told at most once in this time, in milliseconds.
 const REFUSAL_TOLD_AGAIN_MS: u64 = 30_000;
 /// How long a mark outlives the retention of offsets, in milliseconds.
@@ -111,10 +112,9 @@ impl Ownership {
         match result {
             Ok(upstream) => {
                 let standing = Standing::of(&upstream.presence);
-                let holds_ms = if standing == Standing::Live {
-                    LIVE_AGAIN_MS
-                } else {
-                    VERDICT_HOLDS_MS
+                let holds_ms = match standing {
+                    Standing::OtherType => TYPE_HOLDS_MS,
+                    _ => PRESENCE_HOLDS_MS,
                 };
                 self.inquiries.insert(group_id.clone(), Inquiry::Answered(standing));
                 let key = TimerKey::Verdict(group_id.clone());

@@ -11,6 +11,7 @@ mod load;
 mod offset_expiry;
 mod offsets;
 mod ownership;
+mod random;
 mod rebalance;
 mod requests;
 mod static_members;

@@ -350,6 +350,11 @@ impl GroupTest {
         }
     }
 
+    /// What was answered so far.
+    pub(super) fn replies(&self) -> &BTreeMap<Ticket, Response> {
+        &self.replies
+    }
+
     /// A group of dynamic members in Stable, in the order in which they joined; the first of them leads. Each has the
     /// assignment "a" and its place.
     pub(super) fn stable_group(&mut self, size: usize) -> Vec<Text> {
