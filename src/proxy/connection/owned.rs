@@ -1,0 +1,199 @@
+//! Requests that end here. One at a time: a broker, too, reads a connection's next request after it has answered the last.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::{BufMut, Bytes, BytesMut};
+use tokio::sync::OwnedSemaphorePermit;
+use tokio::time::timeout;
+
+use super::end::End;
+use super::requests::{Request, Requests};
+use super::slot::{Local, Slot};
+use crate::coordinator::request::Text;
+use crate::handler::{self, Answer, Caller};
+use crate::proxy::api_versions::{self, Answering, Offer};
+use crate::proxy::listeners::Target;
+use crate::proxy::sasl::Admission;
+use crate::telemetry::close_reason::CloseReason;
+use crate::upstream::cluster::Cluster;
+use crate::wire::api;
+use crate::wire::error_code::ErrorCode;
+use crate::wire::frame::{LENGTH_SIZE, RequestHead, response_head};
+
+/// The longest ApiVersions request: its strings name a client and a cluster.
+const API_VERSIONS_SIZE_MAX: usize = 8 * 1024;
+
+impl Requests<'_> {
+    /// Has the request answered by its handler.
+    pub(super) async fn own(&mut self, request: Request) -> Result<(), End> {
+        let limit = self.ctx.services.limits.owned_request_max;
+        self.check_size(&request, limit, "limits.owned_request_max")?;
+        self.admit(Authentication::AsUpstream).await?;
+        let frame = self.gather(request.size).await?;
+        let caller = self.caller(&request.head);
+        self.upstream.client_id.clone_from(&request.head.client_id);
+        let body = body_of(&request.head, &frame);
+        self.ctx.progress.begun();
+        let services = &self.ctx.services.handlers;
+        let answer = handler::handle(&request.head, body, &caller, services, &mut self.upstream).await;
+        self.ctx.progress.answered();
+        match answer {
+            Answer::Reply(body, error) => self.reply(&request, &body, error).await,
+            Answer::Forward => self.forward_gathered(request, &frame).await,
+            Answer::Close(why) => Err(End::new(CloseReason::Refused, why)),
+        }
+    }
+
+    /// Answers ApiVersions from what is known of the node.
+    pub(super) async fn answer_api_versions(&mut self, request: Request) -> Result<(), End> {
+        self.check_size(&request, API_VERSIONS_SIZE_MAX, "its fields need no more")?;
+        self.admit(Authentication::NotYet).await?;
+        let frame = self.gather(request.size).await?;
+        let body = body_of(&request.head, &frame);
+        let (cluster, offer) = self.offer().await?;
+        let answering = self.answering(&cluster);
+        let answer = api_versions::answer(request.head.api_version, body, &offer, answering)
+            .map_err(|error| End::client_misbehaved(&error))?;
+        self.reply(&request, &answer.body, answer.error).await
+    }
+
+    /// Before authentication a broker does not compare the ids that a client means with its own.
+    fn answering<'c>(&self, cluster: &'c Cluster) -> Answering<'c> {
+        if self.ctx.services.upstream.sasl.is_some() && !self.ctx.sasl().is_authenticated() {
+            return Answering::Anyone;
+        }
+        match self.ctx.target.node_id() {
+            None => Answering::Bootstrap,
+            Some(node_id) => Answering::Node {
+                cluster_id: cluster.cluster_id.as_deref(),
+                node_id,
+            },
+        }
+    }
+
+    fn check_size(&self, request: &Request, limit: usize, name: &str) -> Result<(), End> {
+        let len = request.size - LENGTH_SIZE;
+        if len <= limit {
+            return Ok(());
+        }
+        let api = api::find(request.head.api_key).map_or("unknown", |api| api.name);
+        let detail = format!("{api} request of {len} bytes, at most {limit} are taken ({name})");
+        Err(End::new(CloseReason::RequestTooLong, detail))
+    }
+
+    /// Waits until all SASL frames are answered, and lets in whom a broker would let in.
+    async fn admit(&mut self, authentication: Authentication) -> Result<(), End> {
+        let required = authentication == Authentication::AsUpstream && self.ctx.services.upstream.sasl.is_some();
+        loop {
+            let admission = self.ctx.sasl().admits(required, self.ctx.services.now_ms());
+            match admission {
+                Admission::Admitted => return Ok(()),
+                Admission::Refused(why) => return Err(End::new(CloseReason::IllegalSaslState, why)),
+                Admission::Wait => {
+                    self.flush().await?;
+                    self.ctx.sasl_answered.notified().await;
+                }
+            }
+        }
+    }
+
+    fn caller(&self, head: &RequestHead) -> Caller {
+        Caller {
+            client_id: Text::from(head.client_id.as_deref().unwrap_or_default()),
+            client_host: Arc::clone(&self.ctx.client_host),
+            node_id: self.ctx.target.node_id(),
+        }
+    }
+
+    /// Queues an answer, once the client has taken enough of those before it.
+    async fn reply(&mut self, request: &Request, body: &[u8], error: ErrorCode) -> Result<(), End> {
+        let RequestHead {
+            api_key,
+            api_version,
+            correlation_id,
+            ..
+        } = request.head;
+        let metrics = self.ctx.services.metrics.api(api_key);
+        metrics.error(error.0);
+        let mut frame = BytesMut::with_capacity(LENGTH_SIZE + 8 + body.len());
+        frame.put_i32(0);
+        response_head(api_key, api_version, correlation_id, &mut frame);
+        frame.put_slice(body);
+        let Ok(len) = i32::try_from(frame.len() - LENGTH_SIZE) else {
+            return Err(End::new(CloseReason::Refused, "an answer of 2 GiB or more"));
+        };
+        frame[..LENGTH_SIZE].copy_from_slice(&len.to_be_bytes());
+        metrics.response_bytes.inc_by(frame.len() as u64);
+        let budget = self.answer_budget(frame.len()).await?;
+        let local = Local {
+            api_key,
+            frame,
+            received: request.received,
+            _budget: budget,
+        };
+        self.upstream.push(Slot::Local(local)).await
+    }
+
+    async fn answer_budget(&self, len: usize) -> Result<OwnedSemaphorePermit, End> {
+        let share = len.min(self.ctx.services.limits.buffer);
+        let share = u32::try_from(share).unwrap_or(u32::MAX);
+        let budget = Arc::clone(&self.ctx.answer_budget);
+        budget.acquire_many_owned(share).await.map_err(|_| End::client_closed())
+    }
+
+    /// What clients of this connection's node are offered; waits if the upstream has not been asked yet.
+    async fn offer(&self) -> Result<(Arc<Cluster>, Offer), End> {
+        let cluster = &self.ctx.services.cluster;
+        let mut changes = cluster.subscribe();
+        let found = async {
+            loop {
+                changes.borrow_and_update();
+                let snapshot = cluster.snapshot();
+                if let Some(offer) = offer_of(&snapshot, &self.ctx.target) {
+                    return Some((snapshot, offer));
+                }
+                cluster.request_refresh();
+                changes.changed().await.ok()?;
+            }
+        };
+        let patience = self.ctx.services.upstream.request_timeout;
+        let found = timeout(patience, found).await.ok().flatten();
+        found.ok_or_else(|| unknown_versions(&self.ctx.target, patience))
+    }
+}
+
+/// Who may ask.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Authentication {
+    /// Whoever the upstream lets in.
+    AsUpstream,
+    /// Also a client that has not authenticated yet.
+    NotYet,
+}
+
+fn body_of(head: &RequestHead, frame: &Bytes) -> Bytes {
+    frame.slice((LENGTH_SIZE + head.body_offset).min(frame.len())..)
+}
+
+fn unknown_versions(target: &Target, patience: Duration) -> End {
+    let whose = match target {
+        Target::Bootstrap => "any upstream node's".to_owned(),
+        Target::Node(node) => format!("node {}'s", node.node_id),
+    };
+    End::new(
+        CloseReason::VersionsUnknown,
+        format!("{whose} api versions were not learnt within {patience:?}"),
+    )
+}
+
+/// From the versions of the node, or, for a bootstrap connection, from those that every known node speaks.
+fn offer_of(cluster: &Cluster, target: &Target) -> Option<Offer> {
+    match target {
+        Target::Node(node) => cluster.versions.get(&node.node_id).map(|versions| Offer::of(versions)),
+        Target::Bootstrap => {
+            let nodes = cluster.versions.values().map(|versions| &**versions);
+            api_versions::intersection(nodes).map(|common| Offer::of(&common))
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! Answers that carry addresses, on their way to the client.
+
+use bytes::{BufMut, Bytes, BytesMut};
+
+use super::end::End;
+use super::responses::{Responses, parse_head};
+use super::slot::Forwarded;
+use crate::config::HostPort;
+use crate::proxy::rewrite::{self, RewriteError};
+use crate::telemetry::close_reason::CloseReason;
+use crate::wire::frame::LENGTH_SIZE;
+
+impl Responses<'_> {
+    /// Takes the next frame, changes its addresses and sends it.
+    pub(super) async fn rewrite(&mut self, forwarded: &Forwarded, size: usize) -> Result<(), End> {
+        let frame = self.gather(size).await?;
+        let head = parse_head(forwarded.api_key, forwarded.api_version, &frame)?;
+        let body = frame.slice(LENGTH_SIZE + head.body_offset..);
+        let changed = self.rewritten(forwarded, &body)?;
+        if changed == body {
+            return self.emit(&frame).await;
+        }
+        let head = frame
+            .get(LENGTH_SIZE..LENGTH_SIZE + head.body_offset)
+            .unwrap_or_default();
+        let len = i32::try_from(head.len() + changed.len())
+            .map_err(|_| End::upstream_malformed("an answer that has no room for our addresses"))?;
+        let mut out = BytesMut::with_capacity(LENGTH_SIZE + head.len() + changed.len());
+        out.put_i32(len);
+        out.put_slice(head);
+        out.put_slice(&changed);
+        self.emit(&out).await
+    }
+
+    fn rewritten(&self, forwarded: &Forwarded, body: &Bytes) -> Result<Bytes, End> {
+        let Forwarded {
+            api_key, api_version, ..
+        } = *forwarded;
+        let once = || rewrite::response(api_key, api_version, body.clone(), self.ctx);
+        let result = match once() {
+            Err(RewriteError::UnknownNodes(nodes)) => {
+                self.give_listeners(&nodes)?;
+                once()
+            }
+            result => result,
+        };
+        result.map_err(|error| match error {
+            RewriteError::UnknownNodes(_) => End::new(CloseReason::NoListener, error.to_string()),
+            RewriteError::Malformed(_) => End::upstream_malformed(error.to_string()),
+        })
+    }
+
+    /// Nodes that the watcher has not seen yet get their listeners before the client hears of them.
+    fn give_listeners(&self, nodes: &[(i32, HostPort)]) -> Result<(), End> {
+        let services = &self.ctx.services;
+        services.cluster.request_refresh();
+        for (node_id, upstream) in nodes {
+            if let Err(error) = services.listeners.ensure(*node_id, upstream) {
+                services.metrics.listener_failures.inc();
+                return Err(End::new(CloseReason::NoListener, error.to_string()));
+            }
+        }
+        Ok(())
+    }
+}

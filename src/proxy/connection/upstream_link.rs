@@ -1,0 +1,221 @@
+//! The request half's side of the one upstream connection: dialled when it is first needed, and again if the upstream has closed
+//! it while nothing was under way (brokers do so after `connections.max.idle.ms`, and a group member's connection carries
+//! little that goes up). A connection that a user has authenticated on is not replaced behind the user's back.
+
+use std::io;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use bytes::{BufMut, Bytes, BytesMut};
+use tokio::sync::{mpsc, oneshot};
+
+use super::context::Context;
+use super::end::End;
+use super::progress::write_all;
+use super::slot::{Injected, Slot};
+use crate::config::HostPort;
+use crate::handler::ClientUpstream;
+use crate::proxy::listeners::Target;
+use crate::proxy::stream::{self, ReadSide, WriteSide};
+use crate::telemetry::close_reason::CloseReason;
+use crate::upstream::UpstreamError;
+use crate::wire::frame::{LENGTH_SIZE, request_head};
+
+/// A node is tried so many times before its client is told by closing; clients come back by themselves.
+const NODE_TRIES: usize = 2;
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// Bootstrap connections begin the list at different places.
+static NEXT_BOOTSTRAP: AtomicUsize = AtomicUsize::new(0);
+
+/// What a request that goes up does to the identity of the connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Purpose {
+    /// Needs the user that has authenticated, if one has.
+    Request,
+    /// Begins to authenticate, which a new connection takes as well.
+    Handshake,
+}
+
+enum Writer {
+    /// Not needed so far.
+    None,
+    Open(WriteSide),
+    /// The upstream has closed the connection.
+    Lost,
+}
+
+/// The way up, and the queue of what comes back.
+pub(super) struct UpstreamLink<'a> {
+    ctx: &'a Context,
+    writer: Writer,
+    queue: Option<mpsc::Sender<Slot>>,
+    /// The client's id, under which requests of ours go.
+    pub(super) client_id: Option<String>,
+    next_correlation_id: i32,
+}
+
+impl<'a> UpstreamLink<'a> {
+    pub(super) const fn new(ctx: &'a Context, queue: mpsc::Sender<Slot>) -> Self {
+        Self {
+            ctx,
+            writer: Writer::None,
+            queue: Some(queue),
+            client_id: None,
+            next_correlation_id: 0,
+        }
+    }
+
+    /// Makes sure that there is an upstream connection.
+    pub(super) async fn connect(&mut self, purpose: Purpose) -> Result<(), End> {
+        self.let_go_if_closed();
+        match self.writer {
+            Writer::Open(_) => return Ok(()),
+            Writer::Lost if purpose == Purpose::Request && self.ctx.sasl().is_bound_to_upstream() => {
+                let detail = "the upstream closed the connection that the client had authenticated on";
+                return Err(End::upstream_closed(detail));
+            }
+            Writer::None | Writer::Lost => {}
+        }
+        let (reader, writer) = self.dial().await?;
+        self.ctx.progress.set_upstream_open(true);
+        self.push(Slot::Upstream(reader)).await?;
+        self.writer = Writer::Open(writer);
+        Ok(())
+    }
+
+    /// Closes our side of a connection that the upstream has closed.
+    pub(super) fn let_go_if_closed(&mut self) {
+        if self.is_open() && !self.ctx.progress.upstream_open() {
+            self.writer = Writer::Lost;
+        }
+    }
+
+    pub(super) const fn is_open(&self) -> bool {
+        matches!(self.writer, Writer::Open(_))
+    }
+
+    async fn dial(&self) -> Result<(ReadSide, WriteSide), End> {
+        let bootstrap = &self.ctx.services.upstream.bootstrap;
+        let tries = match self.ctx.target {
+            Target::Bootstrap => bootstrap.len(),
+            Target::Node(_) => NODE_TRIES,
+        };
+        let first = NEXT_BOOTSTRAP.fetch_add(1, Ordering::Relaxed);
+        let mut failures = Vec::with_capacity(tries);
+        for number in 0..tries {
+            let address = match &self.ctx.target {
+                Target::Bootstrap => bootstrap[first.wrapping_add(number) % bootstrap.len()].clone(),
+                Target::Node(node) => (*node.upstream()).clone(),
+            };
+            match stream::dial(&address, self.ctx.services.upstream.connect_timeout).await {
+                Ok(halves) => return Ok(halves),
+                Err(error) => failures.push(self.note_failure(&address, &error)),
+            }
+            if number + 1 < tries {
+                tokio::time::sleep(PAUSE).await;
+            }
+        }
+        Err(End::new(CloseReason::UpstreamUnreachable, failures.join("; ")))
+    }
+
+    fn note_failure(&self, address: &HostPort, error: &io::Error) -> String {
+        // The node may have moved: the next try, or the client's next connection, should know.
+        self.ctx.services.cluster.request_refresh();
+        format!("cannot reach {address}: {error}")
+    }
+
+    /// Queues an answer to come; waits while too many are under way.
+    pub(super) async fn push(&self, slot: Slot) -> Result<(), End> {
+        let counts = !matches!(slot, Slot::Upstream(_));
+        if counts {
+            self.ctx.progress.begun();
+        }
+        let sent = match &self.queue {
+            Some(queue) => queue.send(slot).await.is_ok(),
+            None => false,
+        };
+        if sent { Ok(()) } else { Err(End::client_closed()) }
+    }
+
+    /// Whether an answer can be queued without waiting.
+    pub(super) fn has_room(&self) -> bool {
+        self.queue.as_ref().is_some_and(|queue| queue.capacity() > 0)
+    }
+
+    /// Writes to the connection that [`Self::connect`] has made.
+    pub(super) async fn write(&mut self, bytes: &[u8]) -> Result<(), End> {
+        match &mut self.writer {
+            Writer::Open(writer) => write_all(writer, bytes, &self.ctx.progress)
+                .await
+                .map_err(|error| End::upstream_failed(&error)),
+            Writer::None | Writer::Lost => Err(End::upstream_closed("the upstream closed the connection")),
+        }
+    }
+
+    /// No more answers will be queued. The upstream connection stays open for those that are.
+    pub(super) fn end(&mut self) {
+        self.queue = None;
+    }
+
+    fn address(&self) -> String {
+        match &self.ctx.target {
+            Target::Bootstrap => "the upstream".to_owned(),
+            Target::Node(node) => node.upstream().to_string(),
+        }
+    }
+
+    fn request(&mut self, api_key: i16, version: i16, body: &[u8]) -> Result<(i32, BytesMut), UpstreamError> {
+        let correlation_id = self.next_correlation_id;
+        self.next_correlation_id = correlation_id.wrapping_add(1);
+        let mut frame = BytesMut::with_capacity(LENGTH_SIZE + 64 + body.len());
+        frame.put_i32(0);
+        let malformed = |reason: String| UpstreamError::Malformed {
+            address: self.address(),
+            reason,
+        };
+        request_head(api_key, version, correlation_id, self.client_id.as_deref(), &mut frame)
+            .map_err(|error| malformed(error.to_string()))?;
+        frame.put_slice(body);
+        let len = i32::try_from(frame.len() - LENGTH_SIZE).map_err(|error| malformed(error.to_string()))?;
+        frame[..LENGTH_SIZE].copy_from_slice(&len.to_be_bytes());
+        Ok((correlation_id, frame))
+    }
+}
+
+impl ClientUpstream for UpstreamLink<'_> {
+    async fn call(&mut self, api_key: i16, version: i16, body: Bytes) -> Result<Bytes, UpstreamError> {
+        let failed = |address: String, end: End| UpstreamError::Unreachable {
+            address,
+            reason: end.detail.into_owned(),
+        };
+        if let Err(end) = self.connect(Purpose::Request).await {
+            return Err(failed(self.address(), end));
+        }
+        let (correlation_id, frame) = self.request(api_key, version, &body)?;
+        let (reply, answer) = oneshot::channel();
+        let slot = Slot::Injected(Injected {
+            api_key,
+            api_version: version,
+            correlation_id,
+            reply,
+        });
+        if let Err(end) = self.push(slot).await {
+            return Err(failed(self.address(), end));
+        }
+        if let Err(end) = self.write(&frame).await {
+            return Err(failed(self.address(), end));
+        }
+        let timeout = self.ctx.services.upstream.request_timeout;
+        match tokio::time::timeout(timeout, answer).await {
+            Ok(Ok(answer)) => answer,
+            Ok(Err(_)) => Err(UpstreamError::Closed {
+                address: self.address(),
+            }),
+            Err(_) => Err(UpstreamError::Timeout {
+                address: self.address(),
+                timeout_ms: u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX),
+            }),
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! What every connection shares.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::listeners::Listeners;
+use super::stop::Stop;
+use crate::config::{Config, LimitsConfig, UpstreamConfig};
+use crate::handler::HandlerServices;
+use crate::telemetry::log_limit::LogLimit;
+use crate::telemetry::metrics::Metrics;
+use crate::upstream::cluster::ClusterWatch;
+
+/// The proxy's surroundings.
+#[derive(Debug)]
+pub struct Services {
+    pub limits: LimitsConfig,
+    pub upstream: UpstreamConfig,
+    pub metrics: Arc<Metrics>,
+    pub handlers: HandlerServices,
+    pub cluster: ClusterWatch,
+    pub listeners: Arc<Listeners>,
+    pub stop: Stop,
+    /// Lets through one warning in a while about connections that failed.
+    pub complaints: LogLimit,
+    /// The origin of the monotonic milliseconds that sessions are measured in.
+    pub started: Instant,
+}
+
+/// A fault that hits every client is said so often, not once a connection.
+const COMPLAIN_EVERY: Duration = Duration::from_secs(5);
+
+impl Services {
+    #[must_use]
+    pub fn new(
+        config: &Config,
+        metrics: Arc<Metrics>,
+        handlers: HandlerServices,
+        listeners: Arc<Listeners>,
+        stop: Stop,
+    ) -> Self {
+        Self {
+            limits: config.limits.clone(),
+            upstream: config.upstream.clone(),
+            metrics,
+            cluster: handlers.cluster.clone(),
+            handlers,
+            listeners,
+            stop,
+            complaints: LogLimit::new(COMPLAIN_EVERY),
+            started: Instant::now(),
+        }
+    }
+
+    /// Monotonic milliseconds.
+    pub(crate) fn now_ms(&self) -> u64 {
+        u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+}
