@@ -1,0 +1,129 @@
+//! Limits: connections, idle time, requests under way.
+
+use std::time::Duration;
+
+use convoke::telemetry::close_reason::CloseReason;
+
+use crate::fixture::Fixture;
+use crate::frames::{correlation_id, heartbeat, join_group, list_offsets, offsets};
+
+const SHORT: Duration = Duration::from_millis(200);
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn connections_beyond_the_limit_are_turned_away_until_one_ends() {
+    let fixture = Fixture::with(|config| config.limits.connections_max = 2).await;
+    let mut first = fixture.client().await;
+    let mut second = fixture.client().await;
+    for client in [&mut first, &mut second] {
+        client.send(&heartbeat(1)).await;
+        client.frame().await;
+    }
+    fixture.client().await.closed().await;
+    assert_eq!(fixture.metric("convoke_connections_refused_total"), 1.0);
+    drop(first);
+    fixture.ended(CloseReason::ClientClosed).await;
+    let mut third = fixture.client().await;
+    third.send(&heartbeat(1)).await;
+    assert_eq!(correlation_id(&third.frame().await), 1);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_address_may_not_take_all_connections() {
+    let fixture = Fixture::with(|config| config.limits.connections_max_per_ip = 1).await;
+    let mut first = fixture.client().await;
+    first.send(&heartbeat(1)).await;
+    first.frame().await;
+    fixture.client().await.closed().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_client_that_says_nothing_is_disconnected() {
+    let fixture = Fixture::with(|config| config.limits.idle_timeout = SHORT).await;
+    let mut client = fixture.client().await;
+    client.closed().await;
+    fixture.ended(CloseReason::IdleTimeout).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_client_that_stops_within_a_frame_is_disconnected() {
+    let fixture = Fixture::with(|config| config.limits.idle_timeout = SHORT).await;
+    let mut client = fixture.client().await;
+    client.send(&heartbeat(1)[..9]).await;
+    client.closed().await;
+    fixture.ended(CloseReason::IdleTimeout).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_client_that_waits_for_an_answer_is_not_idle() {
+    let mut fixture = Fixture::with(|config| config.limits.idle_timeout = SHORT).await;
+    let mut parked = fixture.client().await;
+    parked.send(&join_group(1, "new", 0)).await;
+    let mut waiting = fixture.client().await;
+    waiting.send(&list_offsets(1)).await;
+    let mut upstream = fixture.mock.client().await;
+    upstream.frame().await;
+    fixture.client().await.closed().await;
+    parked.silent().await;
+    upstream.send(&offsets(1)).await;
+    assert_eq!(waiting.frame().await, offsets(1));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_client_that_does_not_take_its_answers_is_disconnected() {
+    let mut fixture = Fixture::with(|config| config.limits.idle_timeout = SHORT).await;
+    let (mut client, mut upstream) = fixture.client_and_upstream().await;
+    client.send(&list_offsets(1)).await;
+    upstream.frame().await;
+    let answer = crate::frames::response(2, 1, 1, &vec![0; 64 * 1024 * 1024]);
+    // It ends when the proxy has given the client up.
+    let sent = tokio::io::AsyncWriteExt::write_all(&mut upstream.stream, &answer);
+    crate::raw::soon("the end", sent).await.expect_err("nobody reads");
+    fixture.ended(CloseReason::ClientStalled).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn only_so_many_requests_of_a_connection_are_under_way() {
+    let mut fixture = Fixture::with(|config| config.limits.pipeline_max = 2).await;
+    let (mut client, mut upstream) = fixture.client_and_upstream().await;
+    let all: Vec<u8> = (1..=20).flat_map(list_offsets).collect();
+    client.send(&all).await;
+    let mut up = 0;
+    // Two wait in the queue, one is awaited.
+    while up < 3 {
+        up += 1;
+        assert_eq!(upstream.frame().await, list_offsets(up));
+    }
+    upstream.silent().await;
+    for id in 1..=20 {
+        upstream.send(&offsets(id)).await;
+        assert_eq!(client.frame().await, offsets(id));
+        if up < 20 {
+            up += 1;
+            assert_eq!(upstream.frame().await, list_offsets(up));
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn answers_made_here_do_not_pile_up_for_a_client_that_does_not_read() {
+    let mut fixture = Fixture::with(|config| config.limits.pipeline_max = 10_000).await;
+    let (mut client, mut upstream) = fixture.client_and_upstream().await;
+    // Behind a forwarded request that is not answered, so that none can leave.
+    client.send(&list_offsets(1)).await;
+    upstream.frame().await;
+    let beats: Vec<u8> = (0..20_000).flat_map(heartbeat).collect();
+    let write = tokio::io::AsyncWriteExt::write_all(&mut client.stream, &beats);
+    crate::raw::soon("the kernel's taking them", write).await.expect("open");
+    let answered = || fixture.metric("convoke_requests_total{api=\"Heartbeat\"}");
+    let mut before = -1.0;
+    while answered() > before {
+        before = answered();
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    assert!(before < 10_000.0, "{before} answers are held");
+    upstream.send(&offsets(1)).await;
+    assert_eq!(client.frame().await, offsets(1));
+    for id in 0..20_000 {
+        assert_eq!(correlation_id(&client.frame().await), id);
+    }
+}
