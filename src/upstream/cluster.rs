@@ -246,3 +246,6 @@ fn is_legal_topic(name: &str) -> bool {
     let legal = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
     !name.is_empty() && name.len() <= 249 && name != "." && name != ".." && name.bytes().all(legal)
 }
+
+#[cfg(test)]
+mod tests;

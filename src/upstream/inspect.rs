@@ -228,3 +228,6 @@ async fn fetch(node: &Arc<Node>, group_id: &Text, fetch: Fetch) -> Result<Offset
         error => Err(refused(node.address(), "OffsetFetch", error)),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -5,12 +5,20 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use kafka_protocol::messages::api_versions_response::{ApiVersion, ApiVersionsResponse};
-use kafka_protocol::protocol::{Encodable, StrBytes};
+use kafka_protocol::messages::metadata_response::{
+    MetadataResponseBroker, MetadataResponsePartition, MetadataResponseTopic,
+};
+use kafka_protocol::messages::{ApiKey, BrokerId, MetadataResponse, TopicName};
+use kafka_protocol::protocol::{Decodable, Encodable, StrBytes};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+use uuid::Uuid;
 
 use super::connection::{Limits, Stream};
 use super::node::Dialer;
-use crate::config::SaslConfig;
+use crate::config::{HostPort, SaslConfig, UpstreamConfig};
+use crate::wire::error_code::ErrorCode;
 use crate::wire::frame::{RequestHead, response_head};
 
 /// A request that reached the mock.
@@ -18,9 +26,18 @@ use crate::wire::frame::{RequestHead, response_head};
 pub struct Asked {
     pub api_key: i16,
     pub version: i16,
+    pub body: Bytes,
 }
 
 impl Asked {
+    pub fn decode<T: Decodable>(&self) -> T {
+        T::decode(&mut self.body.clone(), self.version).unwrap()
+    }
+
+    pub fn is(&self, api: ApiKey) -> bool {
+        self.api_key == api as i16
+    }
+
     /// An answer in the version of the request.
     pub fn answer<T: Encodable>(&self, message: &T) -> Reply {
         answer_in(self.version, message)
@@ -37,6 +54,8 @@ pub fn answer_in<T: Encodable>(version: i16, message: &T) -> Reply {
 pub enum Reply {
     Body(Bytes),
     Close,
+    /// Never an answer.
+    Silence,
 }
 
 /// What the mock does with each request.
@@ -50,9 +69,11 @@ pub async fn serve(mut stream: impl Stream, script: Script, seen: Arc<Mutex<Vec<
             return;
         }
         let head = RequestHead::parse(&frame).unwrap().complete().unwrap();
+        let body = Bytes::from(frame.split_off(head.body_offset));
         let asked = Asked {
             api_key: head.api_key,
             version: head.api_version,
+            body,
         };
         seen.lock().unwrap().push(asked.clone());
         match script(&asked) {
@@ -64,7 +85,59 @@ pub async fn serve(mut stream: impl Stream, script: Script, seen: Arc<Mutex<Vec<
                 stream.write_all(&out).await.unwrap();
             }
             Reply::Close => return,
+            Reply::Silence => {}
         }
+    }
+}
+
+/// A mock that listens on loopback. It and its connections end when it is dropped.
+pub struct MockBroker {
+    pub address: HostPort,
+    pub seen: Arc<Mutex<Vec<Asked>>>,
+    task: JoinHandle<()>,
+}
+
+impl MockBroker {
+    pub async fn start(script: impl Fn(&Asked) -> Reply + Send + Sync + 'static) -> Self {
+        Self::start_at(0, script).await
+    }
+
+    pub async fn start_at(port: u16, script: impl Fn(&Asked) -> Reply + Send + Sync + 'static) -> Self {
+        let listener = TcpListener::bind(("127.0.0.1", port)).await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let seen = Arc::default();
+        let (script, log): (Script, _) = (Arc::new(script), Arc::clone(&seen));
+        let task = tokio::spawn(async move {
+            let mut connections = tokio::task::JoinSet::new();
+            while let Ok((stream, _)) = listener.accept().await {
+                connections.spawn(serve(stream, Arc::clone(&script), Arc::clone(&log)));
+            }
+        });
+        Self {
+            address: HostPort {
+                host: "127.0.0.1".into(),
+                port,
+            },
+            seen,
+            task,
+        }
+    }
+
+    /// Ends it, so that its port can be bound again when this returns.
+    pub async fn stop(mut self) {
+        self.task.abort();
+        let _ = (&mut self.task).await;
+    }
+
+    /// How many requests of an API have come.
+    pub fn count(&self, api: ApiKey) -> usize {
+        self.seen.lock().unwrap().iter().filter(|asked| asked.is(api)).count()
+    }
+}
+
+impl Drop for MockBroker {
+    fn drop(&mut self) {
+        self.task.abort();
     }
 }
 
@@ -93,9 +166,46 @@ pub fn text(text: &str) -> StrBytes {
     StrBytes::from_string(text.to_owned())
 }
 
+pub fn id(number: u128) -> Uuid {
+    Uuid::from_u128(number)
+}
+
+pub fn broker(node: i32, address: &HostPort) -> MetadataResponseBroker {
+    MetadataResponseBroker::default()
+        .with_node_id(BrokerId(node))
+        .with_host(text(&address.host))
+        .with_port(i32::from(address.port))
+}
+
+pub fn topic(name: &str, topic_id: Uuid, leaders: &[i32]) -> MetadataResponseTopic {
+    let partition = |(index, leader): (usize, &i32)| {
+        MetadataResponsePartition::default()
+            .with_partition_index(i32::try_from(index).unwrap())
+            .with_leader_id(BrokerId(*leader))
+    };
+    MetadataResponseTopic::default()
+        .with_name(Some(TopicName(text(name))))
+        .with_topic_id(topic_id)
+        .with_partitions(leaders.iter().enumerate().map(partition).collect())
+}
+
+pub fn topic_error(name: Option<&str>, topic_id: Uuid, error: ErrorCode) -> MetadataResponseTopic {
+    MetadataResponseTopic::default()
+        .with_name(name.map(|name| TopicName(text(name))))
+        .with_topic_id(topic_id)
+        .with_error_code(error.0)
+}
+
+pub fn metadata(brokers: Vec<MetadataResponseBroker>, topics: Vec<MetadataResponseTopic>) -> MetadataResponse {
+    MetadataResponse::default()
+        .with_cluster_id(Some(text("cluster-1")))
+        .with_brokers(brokers)
+        .with_topics(topics)
+}
+
 pub fn limits() -> Limits {
     Limits {
-        request_timeout: Duration::from_secs(5),
+        request_timeout: Duration::from_secs(2),
         frame_max: 1 << 20,
         in_flight: 16,
     }
@@ -106,5 +216,15 @@ pub fn dialer(sasl: Option<SaslConfig>) -> Dialer {
         sasl,
         connect_timeout: Duration::from_secs(5),
         limits: limits(),
+    }
+}
+
+pub fn config(bootstrap: Vec<HostPort>) -> UpstreamConfig {
+    UpstreamConfig {
+        bootstrap,
+        sasl: None,
+        connect_timeout: Duration::from_secs(2),
+        request_timeout: Duration::from_secs(2),
+        metadata_refresh: Duration::from_secs(60),
     }
 }

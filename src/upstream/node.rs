@@ -22,7 +22,7 @@ use tokio::time::{Instant, timeout};
 use super::UpstreamError;
 use super::cluster::NodeVersions;
 use super::connection::{CLIENT_ID, Connection, Limits, Pending, Stream};
-use super::sasl::{Exchange, Step};
+use super::sasl::{Exchange, SaslError, Step};
 use crate::config::{HostPort, SaslConfig, SaslMechanism};
 use crate::wire::codec::{GuardedResponse, decode_response, encode};
 use crate::wire::error_code::ErrorCode;
@@ -364,16 +364,27 @@ async fn authenticate(connection: &Connection, sasl: &SaslConfig) -> Result<Sess
             let said = answer.error_message.unwrap_or_default();
             return Err(refused(format!("{error} {:?}; check upstream.sasl", said.as_str())));
         }
-        // The password hashing of SCRAM takes milliseconds, and what a server asks for is up to it.
-        let stepped = tokio::task::spawn_blocking(move || (exchange.step(&answer.auth_bytes), exchange)).await;
-        let (step, next) = stepped.map_err(|error| refused(error.to_string()))?;
-        exchange = next;
+        let step;
+        (step, exchange) = take_step(exchange, answer.auth_bytes)
+            .await
+            .map_err(|error| refused(error.to_string()))?;
         match step.map_err(|error| refused(error.to_string()))? {
             Step::Send(next) => message = next,
             Step::Done => return Ok(session(started, answer.session_lifetime_ms)),
         }
     }
     Err(refused("the exchange does not end".to_owned()))
+}
+
+/// The password hashing of SCRAM takes milliseconds, and how many is up to the server: not on a worker thread.
+async fn take_step(
+    mut exchange: Exchange,
+    challenge: Bytes,
+) -> Result<(Result<Step, SaslError>, Exchange), tokio::task::JoinError> {
+    if matches!(exchange, Exchange::Plain) {
+        return Ok((exchange.step(&challenge), exchange));
+    }
+    tokio::task::spawn_blocking(move || (exchange.step(&challenge), exchange)).await
 }
 
 /// Renewed after 85 % of the lifetime, as Kafka's own client does at the earliest.

@@ -102,3 +102,6 @@ impl Deletions {
         self.vanished.retain(|_, vanished| !vanished.confirmed);
     }
 }
+
+#[cfg(test)]
+mod tests;

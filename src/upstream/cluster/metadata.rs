@@ -148,3 +148,6 @@ fn leaders(topic: &MetadataResponseTopic) -> Vec<i32> {
     }
     leaders
 }
+
+#[cfg(test)]
+mod tests;
