@@ -21,8 +21,10 @@ use crate::coordinator::input::DeletedTopic;
 use crate::upstream::UpstreamError;
 use crate::upstream::backoff::Backoff;
 
-/// Refreshes are at least so far apart, however many are asked for.
+/// Refreshes are at least so far apart, however many are asked for; further where they take long, as in a large cluster.
 const SPACING: Duration = Duration::from_millis(250);
+/// Of the time, refreshes that are asked for take one part in so many at most.
+const SHARE: u32 = 10;
 const FIRST_DELAY: Duration = Duration::from_millis(250);
 const MAX_DELAY: Duration = Duration::from_secs(3);
 /// While the upstream is out of reach the log says so again this often.
@@ -90,13 +92,14 @@ impl Watcher {
 
     /// Until the picture is to be refreshed: because of its age, a request, or a deletion to confirm.
     async fn rest(&self, started: Instant) {
+        let spacing = SPACING.max(started.elapsed() * SHARE).min(self.refresh.max(SPACING));
         let mut due = started + self.refresh;
         if let Some(question) = self.deletions.next_question() {
-            due = due.min(question.max(started + SPACING));
+            due = due.min(question.max(started + spacing));
         }
         tokio::select! {
             () = sleep_until(due) => {}
-            () = self.shared.refresh_requested() => sleep_until(started + SPACING).await,
+            () = self.shared.refresh_requested() => sleep_until(started + spacing).await,
         }
     }
 
