@@ -174,7 +174,8 @@ retention: 7
             "convoke.yaml:14:3: settings.group.max.sise: unknown key; did you mean group.max.size?",
             "convoke.yaml:15:3: settings.group.consumer.max.size: unknown key; of Kafka's settings these can be given: \
              group.initial.rebalance.delay.ms, group.max.session.timeout.ms, group.max.size, group.min.session.timeout.ms, \
-             offset.metadata.max.bytes, offsets.retention.check.interval.ms, offsets.retention.minutes",
+             offset.metadata.max.bytes, offsets.retention.check.interval.ms, offsets.retention.minutes, \
+             offsets.topic.num.partitions",
             "convoke.yaml:16:1: retention: unknown key; here can stand: upstream, listen, admin, store, groups, limits, \
              drain_timeout, log, settings",
             "configuration: store.data: missing; give --data DIR, CONVOKE_STORE_DATA or the key in the file",
