@@ -1,6 +1,8 @@
 //! Log lines on standard error. Standard output carries only the lines that scripts read (`node …`, `ready …`).
 
+use std::backtrace::Backtrace;
 use std::io::{self, IsTerminal};
+use std::panic;
 
 use tracing_subscriber::filter::EnvFilter;
 
@@ -35,7 +37,7 @@ pub fn parse_filter(filter: &str) -> Result<EnvFilter, LogError> {
     })
 }
 
-/// Sets up logging for the whole process.
+/// Sets up logging for the whole process, panics included: each is one entry in the format of the log.
 ///
 /// # Errors
 /// When the filter cannot be read, or when it was set up before.
@@ -48,7 +50,12 @@ pub fn init(filter: &str, format: LogFormat) -> Result<(), LogError> {
         LogFormat::Text => builder.with_ansi(io::stderr().is_terminal()).try_init(),
         LogFormat::Json => builder.json().flatten_event(true).try_init(),
     };
-    done.map_err(|_| LogError::AlreadySet)
+    done.map_err(|_| LogError::AlreadySet)?;
+    panic::set_hook(Box::new(|panicked| {
+        let backtrace = Backtrace::capture();
+        tracing::error!("{panicked}\n{backtrace}");
+    }));
+    Ok(())
 }
 
 #[cfg(test)]
