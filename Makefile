@@ -5,7 +5,7 @@ CARGO ?= cargo
 # Kafka's jars, the Python environment and the built test clients.
 export CONVOKE_CACHE ?= $(CURDIR)/target/test-cache
 
-.PHONY: demo test lint clients need-rust need-java need-clients
+.PHONY: demo test lint clients image need-rust need-java need-clients
 
 # A real broker, Convoke in front of it, a producer and a group of two stock consumers.
 demo: need-rust need-java
@@ -25,6 +25,10 @@ lint: need-rust
 # Only the stock clients against real brokers; ARGS picks trials by a part of their name.
 clients: need-rust need-java need-clients
 	$(CARGO) test --test clients -- $(ARGS)
+
+# The container image, by docker, podman or buildah, and a try of it.
+image: need-rust
+	docker/build.sh
 
 define need
 	@command -v $(1) >/dev/null || { echo "$(1) is missing: $(2)"; exit 1; }
