@@ -16,7 +16,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-pub use load::load;
+pub use load::{admin_address, load};
 pub use problem::{ConfigError, Place, Problem};
 
 use crate::telemetry::log::LogFormat;

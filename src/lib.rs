@@ -12,6 +12,7 @@
 //! | [`handler`] | one file for each API that ends here: decode, ask the coordinator, encode |
 //! | [`proxy`] | listeners, client connections, routing, ordering, rewriting |
 //! | [`telemetry`] | metrics and logs |
+//! | [`server`] | the assembled process: everything in start order, and its end |
 //! | [`admin`] | HTTP: `/metrics`, `/healthz`, `/readyz`, `/groups` |
 //!
 //! Dependencies point from the last row to the first; `coordinator` uses only `wire::error_code`.
@@ -25,6 +26,7 @@ pub mod coordinator;
 pub mod handler;
 pub mod proxy;
 pub mod runtime;
+pub mod server;
 pub mod store;
 pub mod telemetry;
 pub mod upstream;

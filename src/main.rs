@@ -1,1 +1,7 @@
-fn main() {}
+//! The `convoke` command.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    convoke::cli::main()
+}

@@ -5,5 +5,5 @@ pub mod close_reason;
 pub mod log;
 pub mod log_limit;
 pub mod metrics;
-mod process;
+pub mod process;
 pub mod scrape;

@@ -41,6 +41,25 @@ pub fn load(sources: &Sources) -> Result<Loaded, ConfigError> {
     }
 }
 
+/// The admin address alone, for asking a running Convoke; nothing else needs to be there or right.
+///
+/// # Errors
+/// When it is given and is no address, or asks for any free port.
+pub fn admin_address(sources: &Sources) -> Result<SocketAddr, ConfigError> {
+    let mut reader = Reader {
+        layers: Layers::read(sources),
+        problems: Vec::new(),
+    };
+    let key = "admin.listen";
+    let listen = reader.optional(key, |text| match address(text)? {
+        address if address.port() == 0 => Err(format!("`{text}` names no port; give the one that `ready` printed")),
+        address => Ok(address),
+    });
+    listen.ok_or(ConfigError {
+        problems: reader.problems,
+    })
+}
+
 /// Reads values and collects what is wrong with them.
 pub(super) struct Reader {
     pub(super) layers: Layers,

@@ -1,0 +1,309 @@
+//! From a configuration to a process that serves clients.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::mpsc;
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use super::status::Status;
+use super::{Announce, ServerError};
+use crate::admin::{Admin, Listening, Subject};
+use crate::config::Config;
+use crate::coordinator::input::DeletedTopic;
+use crate::coordinator::request::Text;
+use crate::handler::{DelegateRules, HandlerServices};
+use crate::proxy;
+use crate::proxy::listeners::Listeners;
+use crate::proxy::services::Services;
+use crate::proxy::stop::Stop;
+use crate::runtime::{Coordinator, CoordinatorParts, GroupInspector, InspectionFuture};
+use crate::store::StoreError;
+use crate::store::embedded::EmbeddedStore;
+use crate::telemetry::metrics::Metrics;
+use crate::telemetry::process;
+use crate::upstream::cluster::Cluster;
+use crate::upstream::{Upstream, UpstreamError, settings};
+
+/// The store's file in `store.data`.
+const STORE_FILE: &str = "convoke.redb";
+/// Kafka's own number of shards, for a new store while the upstream's is not known yet.
+const DEFAULT_SHARDS: u32 = 50;
+/// Pauses between two questions for the brokers' settings, doubled each time.
+const SETTINGS_PAUSE_FIRST: Duration = Duration::from_millis(250);
+const SETTINGS_PAUSE_LONGEST: Duration = Duration::from_secs(10);
+/// How often the brokers' settings are read again: they may be changed while brokers run.
+const SETTINGS_REFRESH: Duration = Duration::from_secs(300);
+
+/// Bound and open, before the upstream was heard.
+pub(super) struct Starting {
+    config: Config,
+    announce: Arc<dyn Announce>,
+    status: Arc<Status>,
+    listeners: Arc<Listeners>,
+    admin: SocketAddr,
+    store: Opened,
+    upstream: Upstream,
+    deleted: mpsc::Receiver<Vec<DeletedTopic>>,
+    /// Ends the admin side and the upstream's tasks.
+    background: DropGuard,
+}
+
+/// Serving.
+pub(super) struct Started {
+    status: Arc<Status>,
+    coordinator: Coordinator,
+    stop: Stop,
+    _background: DropGuard,
+}
+
+/// The open store and where it is.
+struct Opened {
+    store: EmbeddedStore,
+    path: PathBuf,
+}
+
+impl Starting {
+    /// Everything that can fail for a reason on this machine, so that it fails before anybody waits.
+    pub(super) async fn bind(config: &Config, announce: Arc<dyn Announce>) -> Result<Self, ServerError> {
+        let store = Opened::open(config.store.data.join(STORE_FILE)).await?;
+        let admin = Admin::bind(config.admin.listen).await?;
+        let nodes = Arc::clone(&announce);
+        let listeners = Listeners::bind(
+            &config.listen,
+            Box::new(move |node| nodes.node(node.node_id, &node.upstream(), node.listen)),
+        )?;
+        warn_of_few_files(config.limits.connections_max);
+        let background = CancellationToken::new();
+        let (upstream, deleted) = Upstream::start(&config.upstream, config.limits.frame_max, &background);
+        let status = Arc::new(Status::new(Arc::new(Metrics::new()), upstream.clone()));
+        let admin_address = admin.address();
+        tokio::spawn(admin.serve(Arc::clone(&status) as Arc<dyn Subject>, background.clone()));
+        tracing::info!(
+            bootstrap = %listeners.bootstrap(),
+            admin = %admin_address,
+            data = %config.store.data.display(),
+            version = env!("CARGO_PKG_VERSION"),
+            "bound; waiting for the upstream"
+        );
+        Ok(Self {
+            config: config.clone(),
+            announce,
+            status,
+            listeners: Arc::new(listeners),
+            admin: admin_address,
+            store,
+            upstream,
+            deleted,
+            background: background.drop_guard(),
+        })
+    }
+
+    /// Waits for the upstream, however long it takes, and serves.
+    pub(super) async fn start(self) -> Result<Started, ServerError> {
+        let Self {
+            config,
+            status,
+            listeners,
+            upstream,
+            ..
+        } = self;
+        let cluster = upstream.cluster().ready().await;
+        let broker = broker_settings(&upstream).await;
+        let built = settings::build(&broker, &config.settings).map_err(ServerError::Settings)?;
+        let shards = match u32::try_from(cluster.coordinators.len()) {
+            Ok(count) if count > 0 => count,
+            _ => settings::offsets_partitions(&broker, &config.settings),
+        };
+        let store = self.store.with_shards(shards).await?;
+        store_metrics(&store, &status);
+        let coordinator = Coordinator::start(CoordinatorParts {
+            store: Arc::new(store),
+            inspector: Arc::new(Inspector(upstream.clone())),
+            settings: Arc::new(built),
+            shards,
+            seed: seed()?,
+            metrics: Arc::clone(&status.metrics),
+        });
+        status.has_coordinator(coordinator.clone());
+        loaded(&coordinator).await;
+        announce_nodes(&listeners, &cluster)?;
+        let stop = Stop::new();
+        let handlers = HandlerServices {
+            coordinator: coordinator.clone(),
+            cluster: upstream.cluster().clone(),
+            delegate: DelegateRules::new(&config.groups.delegate),
+            metrics: Arc::clone(&status.metrics),
+        };
+        let bootstrap = listeners.bootstrap();
+        proxy::serve(&Arc::new(Services::new(
+            &config,
+            Arc::clone(&status.metrics),
+            handlers,
+            listeners,
+            stop.clone(),
+        )));
+        tokio::spawn(forget_topics(self.deleted, coordinator.clone()));
+        tokio::spawn(renew_settings(
+            upstream,
+            config.settings,
+            coordinator.clone(),
+            stop.clone(),
+        ));
+        status.set_listening(Listening::Serving);
+        tracing::info!(%bootstrap, shards, nodes = cluster.nodes.len(), "serving");
+        self.announce.ready(bootstrap, self.admin);
+        Ok(Started {
+            status,
+            coordinator,
+            stop,
+            _background: self.background,
+        })
+    }
+}
+
+impl Started {
+    /// Takes nothing new in, answers what is under way, and makes everything durable.
+    pub(super) async fn stop(self, timeout: Duration) {
+        self.status.set_listening(Listening::Draining);
+        // Parked joins and syncs are answered by the coordinator's end, so that no connection waits for them in vain.
+        let (cut_off, ()) = tokio::join!(self.stop.drain(timeout), self.coordinator.drain());
+        if cut_off > 0 {
+            tracing::warn!(connections = cut_off, "cut off after drain_timeout");
+        }
+        tracing::info!("stopped");
+    }
+}
+
+impl Opened {
+    /// Opens the store as it is, a new one with Kafka's own number of shards.
+    async fn open(path: PathBuf) -> Result<Self, ServerError> {
+        let opened = path.clone();
+        let store = blocking(move || EmbeddedStore::open_as_it_is(&opened, DEFAULT_SHARDS)).await?;
+        Ok(Self { store, path })
+    }
+
+    /// The store with so many shards; it is opened anew where they are not those that it has.
+    async fn with_shards(self, shards: u32) -> Result<EmbeddedStore, ServerError> {
+        if self.store.shards() == shards {
+            return Ok(self.store);
+        }
+        tracing::info!(
+            from = self.store.shards(),
+            to = shards,
+            "moving the store's records to the upstream's number of shards"
+        );
+        blocking(move || {
+            drop(self.store);
+            EmbeddedStore::open(&self.path, shards)
+        })
+        .await
+    }
+}
+
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, StoreError> + Send + 'static,
+) -> Result<T, ServerError> {
+    let done = tokio::task::spawn_blocking(work)
+        .await
+        .map_err(ServerError::StoreThread)?;
+    Ok(done?)
+}
+
+fn store_metrics(store: &EmbeddedStore, status: &Status) {
+    let stats = store.stats();
+    let histogram = status.metrics.store.commit_seconds.clone();
+    stats.on_batch(move |took| histogram.observe(took.as_secs_f64()));
+    status.has_store(stats);
+}
+
+/// Asks until a broker tells. A missing right is said once; then Kafka's defaults and our own settings hold.
+async fn broker_settings(upstream: &Upstream) -> BTreeMap<String, String> {
+    let mut pause = SETTINGS_PAUSE_FIRST;
+    loop {
+        match upstream.broker_settings().await {
+            Ok(settings) => return settings,
+            Err(error @ UpstreamError::Refused { .. }) => {
+                tracing::warn!("{error}; until then Kafka's defaults hold where `settings` says nothing");
+                return BTreeMap::new();
+            }
+            Err(error) => tracing::warn!("cannot read the brokers' settings yet: {error}"),
+        }
+        tokio::time::sleep(pause).await;
+        pause = (pause * 2).min(SETTINGS_PAUSE_LONGEST);
+    }
+}
+
+/// Follows changes of the brokers' settings. What cannot be read now stays as it was.
+async fn renew_settings(upstream: Upstream, overrides: BTreeMap<String, String>, coordinator: Coordinator, stop: Stop) {
+    loop {
+        tokio::select! {
+            () = stop.draining().cancelled() => return,
+            () = tokio::time::sleep(SETTINGS_REFRESH) => {}
+        }
+        match upstream
+            .broker_settings()
+            .await
+            .map(|broker| settings::build(&broker, &overrides))
+        {
+            Ok(Ok(settings)) => coordinator.set_settings(Arc::new(settings)),
+            Ok(Err(problems)) => tracing::warn!("the brokers' settings are not taken over: {}", problems.join("; ")),
+            Err(error) => tracing::debug!("cannot read the brokers' settings: {error}"),
+        }
+    }
+}
+
+/// Ends with the coordinator or the upstream's tasks.
+async fn forget_topics(mut deleted: mpsc::Receiver<Vec<DeletedTopic>>, coordinator: Coordinator) {
+    while let Some(topics) = deleted.recv().await {
+        coordinator.topics_deleted(topics).await;
+    }
+}
+
+/// Waits until every shard answers. The log and `/readyz` say what keeps one from it.
+async fn loaded(coordinator: &Coordinator) {
+    let mut states = coordinator.subscribe();
+    // An error means that the shards ended, which only a stop brings about.
+    let _ = states.wait_for(|state| state.loaded >= state.shards).await;
+}
+
+/// A node without a listener is not reachable for clients: the first one is reason enough not to start.
+fn announce_nodes(listeners: &Listeners, cluster: &Cluster) -> Result<(), ServerError> {
+    match listeners.follow(cluster).into_iter().next() {
+        Some(error) => Err(error.into()),
+        None => Ok(()),
+    }
+}
+
+/// Member ids of another process must not come again.
+fn seed() -> Result<u64, ServerError> {
+    let mut bytes = [0; 8];
+    getrandom::fill(&mut bytes).map_err(ServerError::Random)?;
+    Ok(u64::from_le_bytes(bytes))
+}
+
+/// Each client connection takes two file descriptors.
+fn warn_of_few_files(connections_max: usize) {
+    let wanted = connections_max.saturating_mul(2);
+    if let Some(limit) = process::max_open_files()
+        && (limit as usize) < wanted
+    {
+        tracing::info!(
+            "this process may open {limit} files, limits.connections_max ({connections_max}) needs {wanted}; \
+             raise the limit (ulimit -n, LimitNOFILE) if so many clients are expected"
+        );
+    }
+}
+
+/// The shards' way to the upstream.
+struct Inspector(Upstream);
+
+impl GroupInspector for Inspector {
+    fn inspect(&self, group_id: &Text) -> InspectionFuture {
+        let (upstream, group_id) = (self.0.clone(), Arc::clone(group_id));
+        Box::pin(async move { upstream.inspect(&group_id).await })
+    }
+}
