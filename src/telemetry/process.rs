@@ -116,9 +116,8 @@ mod tests {
             Some(1_700_000_010.0)
         );
         assert_eq!(kilobytes("Name:\tx\nVmRSS:\t   2048 kB\n", "VmRSS:"), Some(2048.0));
-        assert_eq!(
-            X
-        );
+        let limited = "Max open files            1024                 4096                 files\n";
+        assert_eq!(max_fds(limited), Some(1024.0));
         assert_eq!(
             max_fds::<f64>("Max open files            unlimited            unlimited            files\n"),
             None
