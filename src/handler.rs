@@ -115,6 +115,6 @@ pub async fn handle(
             client_host = &*caller.client_host,
             "connection closed over a request: {error}"
         );
-        Answer::Close("a request that cannot be read")
+        Answer::Close("a request that cannot be read or answered")
     })
 }

@@ -1,7 +1,7 @@
 //! One request under way: its version, who sent it, and the ways to answer it or to ask the upstream in its stead.
 
 use bytes::BytesMut;
-use tracing::warn;
+use tracing::debug;
 
 use super::{Answer, Caller, ClientUpstream, HandlerServices};
 use crate::wire::codec::{self, Encode, GuardedResponse, WireError};
@@ -90,7 +90,7 @@ impl<'a> Call<'a> {
             Err(error) => error.to_string(),
         };
         self.services.metrics.upstream.failures.inc();
-        warn!(
+        debug!(
             api_key = self.api_key,
             version,
             "the upstream did not answer for groups that it coordinates; their client is told to retry: {failure}"

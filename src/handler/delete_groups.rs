@@ -9,8 +9,8 @@ use kafka_protocol::messages::DeleteGroupsRequest;
 use tracing::debug;
 
 use super::call::{Call, Handled};
-use super::convert::wire;
-use super::merge::{Part, ask_ours, distinct, first_error, is_whole};
+use super::convert::{text, wire};
+use super::merge::{ByName, Part, ask_ours, distinct, first_error, is_whole};
 use super::{Answer, ClientUpstream};
 use crate::coordinator::request::{Request, Response, Text};
 use crate::wire::codec;
@@ -37,14 +37,16 @@ pub(super) async fn handle(call: &Call<'_>, body: Bytes, upstream: &mut impl Cli
         .filter(|(_, part)| !matches!(part, Part::Answered(error) if !error.is_none()))
         .map(|(group_id, _)| group_id.clone())
         .collect();
-    let theirs = if asked.is_empty() {
-        Ok(Vec::new())
-    } else {
-        theirs(call, upstream, &asked).await
+    let (mut theirs, missing) = match theirs(call, upstream, &asked).await {
+        Ok(theirs) => (theirs, ErrorCode::COORDINATOR_NOT_AVAILABLE),
+        Err(error) => (ByName::from_iter([]), error),
     };
     let results: Vec<_> = groups
         .into_iter()
-        .map(|(group_id, part)| result(&group_id, part, &theirs))
+        .map(|(group_id, part)| {
+            let their = theirs.take(&group_id).unwrap_or(missing);
+            result(&group_id, part, their)
+        })
         .collect();
     let error = first_error(results.iter().map(|result| result.error_code));
     let response = DeleteGroupsResponse {
@@ -70,28 +72,21 @@ async fn theirs(
     call: &Call<'_>,
     upstream: &mut impl ClientUpstream,
     group_ids: &[Text],
-) -> Result<Vec<DeletableGroupResult>, ErrorCode> {
+) -> Result<ByName<ErrorCode>, ErrorCode> {
+    if group_ids.is_empty() {
+        return Ok(ByName::from_iter([]));
+    }
     let version = call.upstream_version(call.version.min(VERSION_MAX));
     let group_ids = group_ids.iter().map(|group_id| wire(group_id).into());
     let request = DeleteGroupsRequest::default().with_groups_names(group_ids.collect());
     let response: DeleteGroupsResponse = call.ask(upstream, version, &request).await?;
-    Ok(response.results)
+    let errors = response.results.iter();
+    Ok(errors
+        .map(|result| (text(&result.group_id), ErrorCode(result.error_code)))
+        .collect())
 }
 
-fn result(
-    group_id: &Text,
-    part: Part<ErrorCode>,
-    theirs: &Result<Vec<DeletableGroupResult>, ErrorCode>,
-) -> DeletableGroupResult {
-    let their = match theirs {
-        Ok(results) => results
-            .iter()
-            .find(|result| result.group_id.as_str() == &**group_id)
-            .map_or(ErrorCode::COORDINATOR_NOT_AVAILABLE, |result| {
-                ErrorCode(result.error_code)
-            }),
-        Err(error) => *error,
-    };
+fn result(group_id: &Text, part: Part<ErrorCode>, their: ErrorCode) -> DeletableGroupResult {
     let error = match part {
         Part::Upstream => their,
         Part::Answered(error) => {

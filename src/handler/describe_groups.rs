@@ -10,8 +10,8 @@ use kafka_protocol::messages::describe_groups_response::{DescribedGroup, Describ
 use kafka_protocol::messages::{DescribeGroupsRequest, DescribeGroupsResponse};
 
 use super::call::{Call, Handled};
-use super::convert::{optional_wire, wire};
-use super::merge::{Part, ask_ours, distinct, first_error, is_whole};
+use super::convert::{optional_wire, text, wire};
+use super::merge::{ByName, Part, ask_ours, distinct, first_error, is_whole};
 use super::{Answer, ClientUpstream};
 use crate::coordinator::request::{self as core, Request, Response, Text};
 use crate::wire::codec;
@@ -133,11 +133,12 @@ fn merge(call: &Call<'_>, groups: &mut [(Text, Described)], theirs: Result<Vec<D
         Ok(theirs) => (theirs, ErrorCode::COORDINATOR_NOT_AVAILABLE),
         Err(error) => (Vec::new(), error),
     };
+    let mut theirs: ByName<DescribedGroup> = theirs.into_iter().map(|group| (text(&group.group_id), group)).collect();
     for (group_id, part) in groups {
-        let their = theirs.iter().find(|group| group.group_id.as_str() == &**group_id);
+        let their = theirs.take(group_id);
         match part {
             Part::Upstream => {
-                let described = their.cloned().map(|group| in_version(call, group));
+                let described = their.map(|group| in_version(call, group));
                 *part = Part::Answered(described.unwrap_or_else(|| failed(group_id, missing)));
             }
             Part::Answered(ours) if ours.error_code == ErrorCode::NONE.0 => {

@@ -1,6 +1,6 @@
 //! Requests about several groups, of which some are answered here and the others by the upstream.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet, VecDeque};
 
 use kafka_protocol::messages::GroupId;
 
@@ -25,6 +25,33 @@ impl<T> Part<T> {
     }
 }
 
+/// Answers of the upstream, by the name of what each is about. Built once, so that a request about thousands of things does
+/// not cost their square.
+pub(super) struct ByName<T> {
+    answers: HashMap<Text, VecDeque<T>>,
+}
+
+impl<T> ByName<T> {
+    /// The next answer about it; what was asked for twice is answered twice, in order.
+    pub(super) fn take(&mut self, name: &str) -> Option<T> {
+        self.answers.get_mut(name)?.pop_front()
+    }
+}
+
+impl<T> FromIterator<(Text, T)> for ByName<T> {
+    fn from_iter<I: IntoIterator<Item = (Text, T)>>(answers: I) -> Self {
+        let mut by_name: HashMap<Text, VecDeque<T>> = HashMap::new();
+        for (name, answer) in answers {
+            by_name.entry(name).or_default().push_back(answer);
+        }
+        Self { answers: by_name }
+    }
+}
+
+/// Groups of one request that are asked about at a time: a request about thousands of groups waits for itself, not others
+/// for it.
+const AT_ONCE: usize = 64;
+
 /// Asks the coordinator about the groups that no rule leaves with the upstream. The answers stand in the order of the
 /// requests; `part` reads the coordinator's response.
 pub(super) async fn ask_ours<T>(
@@ -33,10 +60,18 @@ pub(super) async fn ask_ours<T>(
     part: impl Fn(&Text, Response) -> Part<T>,
 ) -> Vec<(Text, Part<T>)> {
     let group_ids: Vec<Text> = requests.iter().map(|(group_id, _)| group_id.clone()).collect();
-    let asked = requests
+    let mut asked = requests
         .into_iter()
         .filter(|(group_id, _)| !call.is_delegated(group_id));
-    let mut responses = call.services.coordinator.call_many(asked.collect()).await.into_iter();
+    let mut responses = Vec::with_capacity(group_ids.len());
+    loop {
+        let some: Vec<_> = asked.by_ref().take(AT_ONCE).collect();
+        if some.is_empty() {
+            break;
+        }
+        responses.extend(call.services.coordinator.call_many(some).await);
+    }
+    let mut responses = responses.into_iter();
     let parts = group_ids.into_iter().map(|group_id| {
         let response = if call.is_delegated(&group_id) {
             None

@@ -4,6 +4,8 @@
 //! Topics and partitions that the upstream does not have are refused before the coordinator sees the rest; if nothing is
 //! left, it is not asked. A topic that stands in a request twice stands in the answer once, with all its partitions.
 
+use std::collections::BTreeMap;
+
 use bytes::Bytes;
 use kafka_protocol::messages::offset_commit_request::{OffsetCommitRequestPartition, OffsetCommitRequestTopic};
 use kafka_protocol::messages::offset_commit_response::{OffsetCommitResponsePartition, OffsetCommitResponseTopic};
@@ -12,7 +14,7 @@ use kafka_protocol::protocol::StrBytes;
 
 use super::call::{Call, Handled};
 use super::convert::{optional_text, text, wire};
-use super::topics::{NAMES_UP_TO, find_partition, named, refusal};
+use super::topics::{Lookups, NAMES_UP_TO, named, refusal};
 use super::{Answer, ClientUpstream};
 use crate::coordinator::request::{
     self as core, OffsetCommitPartition, OffsetCommitTopic, OffsetTopic, Request, Response,
@@ -73,26 +75,29 @@ impl CheckedTopic {
 }
 
 async fn check(call: &Call<'_>, request: &OffsetCommitRequest) -> Vec<CheckedTopic> {
+    let mut lookups = Lookups::new(call);
+    let mut places: BTreeMap<OffsetTopic, usize> = BTreeMap::new();
     let mut topics: Vec<CheckedTopic> = Vec::with_capacity(request.topics.len());
     for topic in &request.topics {
         let asked = named(&topic.name, topic.topic_id);
         let highest = topic.partitions.iter().map(|partition| partition.partition_index).max();
-        let found = find_partition(call, &asked, highest.unwrap_or(0)).await;
+        let found = lookups.find_partition(&asked, highest.unwrap_or(0)).await;
         let partitions = topic.partitions.iter().map(|partition| CheckedPartition {
             commit: to_core_partition(partition),
             error: refusal(&found, partition.partition_index),
         });
-        match topics.iter_mut().find(|known| known.asked == asked) {
-            Some(known) => known.partitions.extend(partitions),
-            None => {
-                let partitions = partitions.collect();
-                topics.push(CheckedTopic {
-                    asked,
-                    found,
-                    partitions,
-                });
-            }
+        let known = places.get(&asked).and_then(|place| topics.get_mut(*place));
+        if let Some(known) = known {
+            known.partitions.extend(partitions);
+            continue;
         }
+        let partitions = partitions.collect();
+        places.insert(asked.clone(), topics.len());
+        topics.push(CheckedTopic {
+            asked,
+            found,
+            partitions,
+        });
     }
     topics
 }

@@ -11,7 +11,7 @@ use uuid::Uuid;
 use super::Answer;
 use super::call::{Call, Handled};
 use super::convert::{text, wire};
-use super::topics::{find, named, refusal};
+use super::topics::{Lookups, named, refusal};
 use crate::coordinator::request::{self as core, Request, Response, Text};
 use crate::wire::codec;
 use crate::wire::error_code::ErrorCode;
@@ -54,10 +54,11 @@ fn fail(call: &Call<'_>, error: ErrorCode) -> Handled {
 }
 
 async fn check(call: &Call<'_>, request: &OffsetDeleteRequest) -> Vec<CheckedTopic> {
+    let mut lookups = Lookups::new(call);
     let mut topics = Vec::with_capacity(request.topics.len());
     for topic in &request.topics {
         let asked = named(&topic.name, Uuid::nil());
-        let found = find(call, &asked).await;
+        let found = lookups.find(&asked).await;
         let partitions = topic
             .partitions
             .iter()

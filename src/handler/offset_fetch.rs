@@ -16,11 +16,10 @@ use self::answer::{by_name, encode};
 use self::query::{GroupQuery, Topics};
 use super::call::{Call, Handled};
 use super::convert::text;
-use super::merge::{Part, ask_ours, is_whole};
-use super::topics::NAMES_UP_TO;
+use super::merge::{ByName, Part, ask_ours, is_whole};
+use super::topics::{Lookups, NAMES_UP_TO};
 use super::{Answer, ClientUpstream};
 use crate::coordinator::request::{self as core, FetchedOffset, OffsetTopic, Request, Response};
-use crate::upstream::cluster::Topic;
 use crate::wire::codec;
 use crate::wire::error_code::ErrorCode;
 
@@ -102,7 +101,7 @@ async fn theirs(
 }
 
 /// The upstream's answers in the order of what was asked.
-fn by_group(asked: &[&GroupQuery], version: i16, mut response: OffsetFetchResponse) -> Vec<Fetched> {
+fn by_group(asked: &[&GroupQuery], version: i16, response: OffsetFetchResponse) -> Vec<Fetched> {
     if version < GROUPS_SINCE {
         let topics = response.topics.into_iter().map(from_single);
         return vec![Fetched {
@@ -110,12 +109,11 @@ fn by_group(asked: &[&GroupQuery], version: i16, mut response: OffsetFetchRespon
             topics: topics.collect(),
         }];
     }
+    let groups = response.groups.into_iter();
+    let mut groups: ByName<_> = groups.map(|group| (text(&group.group_id), group)).collect();
     let answers = asked.iter().map(|query| {
-        let mut groups = response.groups.iter();
-        let found = groups.position(|group| group.group_id.as_str() == &*query.group_id);
-        found.map_or(failed(ErrorCode::COORDINATOR_NOT_AVAILABLE), |at| {
-            from_group(response.groups.swap_remove(at))
-        })
+        let group = groups.take(&query.group_id);
+        group.map_or(failed(ErrorCode::COORDINATOR_NOT_AVAILABLE), from_group)
     });
     answers.collect()
 }
@@ -178,15 +176,16 @@ async fn with_ids(
     call: &Call<'_>,
     topics: Vec<(OffsetTopic, Vec<FetchedOffset>)>,
 ) -> Result<Vec<(OffsetTopic, Vec<FetchedOffset>)>, ErrorCode> {
+    let mut lookups = Lookups::new(call);
     let mut known = Vec::with_capacity(topics.len());
     for (mut topic, offsets) in topics {
-        let found = call.services.cluster.find_topic(&topic.name).await;
-        // The whole group is to be fetched again: Java's client takes this error at a partition as fatal.
-        let found: Option<Topic> = found.map_err(|_| ErrorCode::COORDINATOR_LOAD_IN_PROGRESS)?;
-        let Some(id) = found.map(|found| found.id).filter(|id| !id.is_nil()) else {
-            continue;
+        let id = match lookups.by_name(&topic.name).await {
+            Ok(found) => found.id,
+            Err(ErrorCode::UNKNOWN_TOPIC_OR_PARTITION) => continue,
+            // The whole group is to be fetched again: Java's client takes this error at a partition as fatal.
+            Err(error) => return Err(error),
         };
-        if topic.topic_id.is_nil() || topic.topic_id == id {
+        if !id.is_nil() && (topic.topic_id.is_nil() || topic.topic_id == id) {
             topic.topic_id = id;
             known.push((topic, offsets));
         }

@@ -128,7 +128,7 @@ impl Coordinator {
     /// How many shards there are.
     #[must_use]
     pub fn shards(&self) -> u32 {
-        self.state.borrow().shards
+        u32::try_from(self.shards.len()).unwrap_or(u32::MAX)
     }
 
     /// How they are now.

@@ -11,7 +11,7 @@ use super::{Fetched, GROUPS_SINCE};
 use crate::coordinator::request::{FetchedOffset, OffsetTopic, Text};
 use crate::handler::call::{Call, Handled};
 use crate::handler::convert::wire;
-use crate::handler::merge::first_error;
+use crate::handler::merge::{ByName, first_error};
 use crate::wire::error_code::ErrorCode;
 
 /// The first version with an error for the group as a whole.
@@ -20,15 +20,17 @@ const GROUP_ERROR_SINCE: i16 = 2;
 /// The queried topics in their order, each with the offsets that were fetched under its name.
 pub(super) fn by_name(
     queried: &[QueriedTopic],
-    mut fetched: Vec<(OffsetTopic, Vec<FetchedOffset>)>,
+    fetched: Vec<(OffsetTopic, Vec<FetchedOffset>)>,
 ) -> Vec<(OffsetTopic, Vec<FetchedOffset>)> {
+    let mut fetched: ByName<_> = fetched
+        .into_iter()
+        .map(|(topic, offsets)| (topic.name, offsets))
+        .collect();
     let topics = queried.iter().map(|topic| {
         let offsets = match &topic.name {
-            Ok(name) => match fetched.iter().position(|(known, _)| known.name == *name) {
-                // A topic may be queried twice: each time takes its own.
-                Some(at) => fetched.remove(at).1,
-                None => none_of(topic, ErrorCode::UNKNOWN_SERVER_ERROR),
-            },
+            Ok(name) => fetched
+                .take(name)
+                .unwrap_or_else(|| none_of(topic, ErrorCode::UNKNOWN_SERVER_ERROR)),
             Err(error) => none_of(topic, *error),
         };
         (topic.asked.clone(), offsets)

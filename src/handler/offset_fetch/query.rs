@@ -10,7 +10,7 @@ use super::{GROUPS_SINCE, STABLE_SINCE};
 use crate::coordinator::request::{self as core, OffsetTopic, Text};
 use crate::handler::call::Call;
 use crate::handler::convert::{optional_text, optional_wire, text, wire};
-use crate::handler::topics::{NAMES_UP_TO, find, named};
+use crate::handler::topics::{Lookups, NAMES_UP_TO, named};
 use crate::wire::error_code::ErrorCode;
 
 /// One group.
@@ -43,6 +43,7 @@ pub(super) async fn read(call: &Call<'_>, request: &OffsetFetchRequest) -> Vec<G
     if call.version < GROUPS_SINCE {
         return vec![single(request)];
     }
+    let mut lookups = Lookups::new(call);
     let mut queries = Vec::with_capacity(request.groups.len());
     for group in &request.groups {
         queries.push(GroupQuery {
@@ -50,7 +51,7 @@ pub(super) async fn read(call: &Call<'_>, request: &OffsetFetchRequest) -> Vec<G
             member_id: optional_text(group.member_id.as_ref()),
             member_epoch: group.member_epoch,
             topics: match &group.topics {
-                Some(topics) => topics_of(call, topics).await,
+                Some(topics) => topics_of(call, &mut lookups, topics).await,
                 None => Topics::All,
             },
         });
@@ -78,7 +79,7 @@ fn single(request: &OffsetFetchRequest) -> GroupQuery {
     }
 }
 
-async fn topics_of(call: &Call<'_>, topics: &[OffsetFetchRequestTopics]) -> Topics {
+async fn topics_of(call: &Call<'_>, lookups: &mut Lookups<'_>, topics: &[OffsetFetchRequestTopics]) -> Topics {
     let mut queried = Vec::with_capacity(topics.len());
     for topic in topics {
         let asked = named(&topic.name, topic.topic_id);
@@ -86,7 +87,7 @@ async fn topics_of(call: &Call<'_>, topics: &[OffsetFetchRequestTopics]) -> Topi
             // Offsets of a topic that is gone are still told by its name.
             Ok(asked.name.clone())
         } else {
-            match find(call, &asked).await {
+            match lookups.find(&asked).await {
                 Ok(topic) => Ok(topic.name),
                 Err(error) if error == ErrorCode::UNKNOWN_TOPIC_ID => Err(error),
                 Err(error) => return Topics::Unanswerable(error),

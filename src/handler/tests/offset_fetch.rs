@@ -220,3 +220,26 @@ async fn a_group_with_an_id_that_cannot_be_looked_up_now_is_to_be_fetched_again(
     assert_eq!(errors, [14, 0]);
     assert!(response.groups[0].topics.is_empty());
 }
+
+#[tokio::test]
+async fn a_request_about_many_groups_and_topics_is_answered_in_its_order() {
+    let setup = committed(&["g77"]).await;
+    let groups = (0..200).map(|number| group(&format!("g{number}"), Some(&[("orders", &[0])])));
+    let request = OffsetFetchRequest::default().with_groups(groups.collect());
+    let response: OffsetFetchResponse = setup.ask(OFFSET_FETCH, 9, &request).await;
+    for (number, group) in response.groups.iter().enumerate() {
+        assert_eq!(group.group_id.as_str(), format!("g{number}"));
+        let expected = if number == 77 { 42 } else { -1 };
+        assert_eq!(lines(group), [("orders".to_owned(), 0, expected, 0)]);
+    }
+    assert_eq!(response.groups.len(), 200);
+
+    let names: Vec<String> = (0..2_000).map(|number| format!("topic-{number}")).collect();
+    let topics: Vec<(&str, &[i32])> = names
+        .iter()
+        .map(|name| (name.as_str(), &[0_i32, 1] as &[i32]))
+        .collect();
+    let response = fetch_one(&setup, "g77", 7, &topics).await;
+    let answered: Vec<_> = response.topics.iter().map(|topic| topic.name.as_str()).collect();
+    assert_eq!(answered, names);
+}
