@@ -150,7 +150,6 @@ impl<'a> Record<'a> {
             | CloseReason::UpstreamUnreachable
             | CloseReason::UpstreamMalformed
             | CloseReason::VersionsUnknown
-            | CloseReason::NoListener
                 if services.complaints.may_say() =>
             {
                 tracing::warn!(%peer, node, %reason, detail, "client connection closed");

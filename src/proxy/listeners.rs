@@ -17,11 +17,15 @@ use std::net::{IpAddr, SocketAddr, TcpListener, ToSocketAddrs};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use arc_swap::ArcSwap;
+use socket2::{Domain, Protocol, Socket, Type};
 
 pub use address::Advertised;
 
 use crate::config::{AdvertiseTemplate, HostPort, ListenConfig, NodePorts};
 use crate::upstream::cluster::Cluster;
+
+/// Clients that may wait to be accepted, where the kernel allows as many: all of a fleet come at once after a restart.
+const BACKLOG: i32 = 4096;
 
 /// Why an address cannot be listened on.
 #[derive(Debug, thiserror::Error)]
@@ -271,8 +275,13 @@ impl Listeners {
 
 fn listen(address: SocketAddr, purpose: impl FnOnce() -> String) -> Result<(TcpListener, SocketAddr), ListenerError> {
     let bind = || -> io::Result<(TcpListener, SocketAddr)> {
-        let socket = TcpListener::bind(address)?;
+        let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+        // A restart must not wait for connections of the process before to be forgotten.
+        socket.set_reuse_address(true)?;
         socket.set_nonblocking(true)?;
+        socket.bind(&address.into())?;
+        socket.listen(BACKLOG)?;
+        let socket = TcpListener::from(socket);
         let bound = socket.local_addr()?;
         Ok((socket, bound))
     };

@@ -33,8 +33,6 @@ pub enum CloseReason {
     IllegalSaslState,
     /// The upstream node's api versions were not known in time, so there was nothing to offer.
     VersionsUnknown,
-    /// An answer names a node that could not be given a listener.
-    NoListener,
     /// A handler had no answer that the client would understand.
     Refused,
     /// The process is stopping and nothing was under way any more.
@@ -47,7 +45,7 @@ pub enum CloseReason {
 
 impl CloseReason {
     /// Every reason, so that metrics can be made once at start.
-    pub const ALL: [Self; 20] = [
+    pub const ALL: [Self; 19] = [
         Self::ClientClosed,
         Self::ClientFailed,
         Self::UpstreamClosed,
@@ -63,7 +61,6 @@ impl CloseReason {
         Self::UnsupportedApi,
         Self::IllegalSaslState,
         Self::VersionsUnknown,
-        Self::NoListener,
         Self::Refused,
         Self::Drained,
         Self::DrainTimeout,
@@ -89,7 +86,6 @@ impl CloseReason {
             Self::UnsupportedApi => "unsupported_api",
             Self::IllegalSaslState => "illegal_sasl_state",
             Self::VersionsUnknown => "versions_unknown",
-            Self::NoListener => "no_listener",
             Self::Refused => "refused",
             Self::Drained => "drained",
             Self::DrainTimeout => "drain_timeout",

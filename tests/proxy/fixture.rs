@@ -43,6 +43,7 @@ impl GroupInspector for Silent {
 pub struct Fixture {
     pub mock: Mock,
     pub stop: Stop,
+    pub listeners: Arc<Listeners>,
     bootstrap: SocketAddr,
     node: SocketAddr,
     metrics: Arc<Metrics>,
@@ -87,11 +88,12 @@ impl Fixture {
         };
         let stop = Stop::new();
         let bootstrap = listeners.bootstrap();
+        let listeners = Arc::new(listeners);
         let services = Services::new(
             &config,
             Arc::clone(&metrics),
             handlers,
-            Arc::new(listeners),
+            Arc::clone(&listeners),
             stop.clone(),
         );
         let services = Arc::new(services);
@@ -99,6 +101,7 @@ impl Fixture {
         Self {
             mock,
             stop,
+            listeners,
             bootstrap,
             node: SocketAddr::new(ip, node.port),
             metrics,

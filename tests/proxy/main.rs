@@ -6,6 +6,7 @@ mod fixture;
 mod frames;
 mod limits;
 mod mock;
+mod nodes;
 mod order;
 mod raw;
 mod sasl;

@@ -1,7 +1,9 @@
 //! The upstream: connections of Convoke's own are answered by themselves, those of clients are handed to the test.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use bytes::{BufMut, Bytes, BytesMut};
 use convoke::wire::api::{APIS, Route};
@@ -22,22 +24,35 @@ const METADATA: i16 = 3;
 /// Where a request's client id begins, counted from the frame's first byte.
 const CLIENT_ID_AT: usize = 14;
 
+/// Node ids and addresses.
+pub type Nodes = Arc<Mutex<BTreeMap<i32, SocketAddr>>>;
+
 /// A broker that does nothing by itself for clients.
 #[derive(Debug)]
 pub struct Mock {
     pub address: SocketAddr,
+    /// What it tells Convoke of the cluster: by itself, that it is the only node.
+    pub nodes: Nodes,
     clients: mpsc::Receiver<Raw>,
     accepting: JoinHandle<()>,
 }
 
 impl Mock {
     pub async fn start() -> Self {
+        let mock = Self::joining(Nodes::default()).await;
+        mock.nodes.lock().expect("not poisoned").insert(NODE_ID, mock.address);
+        mock
+    }
+
+    /// Another node, which tells the same of the cluster as those that share `nodes`.
+    pub async fn joining(nodes: Nodes) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let address = listener.local_addr().expect("bound");
         let (sender, clients) = mpsc::channel(64);
-        let accepting = tokio::spawn(accept(listener, sender));
+        let accepting = tokio::spawn(accept(listener, Arc::clone(&nodes), sender));
         Self {
             address,
+            nodes,
             clients,
             accepting,
         }
@@ -48,6 +63,12 @@ impl Mock {
         soon("a connection for a client", self.clients.recv())
             .await
             .expect("the mock accepts")
+    }
+
+    /// Whether a connection for a client arrives within a moment.
+    pub async fn has_client(&mut self) -> bool {
+        let moment = Duration::from_millis(200);
+        matches!(tokio::time::timeout(moment, self.clients.recv()).await, Ok(Some(_)))
     }
 
     /// No connection was made for a client.
@@ -68,15 +89,13 @@ impl Drop for Mock {
     }
 }
 
-async fn accept(listener: TcpListener, clients: mpsc::Sender<Raw>) {
-    let address = listener.local_addr().expect("bound");
-    let clients = Arc::new(clients);
+async fn accept(listener: TcpListener, nodes: Nodes, clients: mpsc::Sender<Raw>) {
     while let Ok((stream, _)) = listener.accept().await {
-        let clients = Arc::clone(&clients);
+        let (nodes, clients) = (Arc::clone(&nodes), clients.clone());
         tokio::spawn(async move {
             match belongs_to_a_client(&stream).await {
                 Some(true) => drop(clients.send(Raw::new(stream)).await),
-                Some(false) => answer_convoke(Raw::new(stream), address).await,
+                Some(false) => answer_convoke(Raw::new(stream), &nodes).await,
                 None => {}
             }
         });
@@ -99,7 +118,7 @@ async fn belongs_to_a_client(stream: &TcpStream) -> Option<bool> {
     }
 }
 
-async fn answer_convoke(mut convoke: Raw, address: SocketAddr) {
+async fn answer_convoke(mut convoke: Raw, nodes: &Nodes) {
     loop {
         let mut first = [0];
         match convoke.stream.peek(&mut first).await {
@@ -110,7 +129,7 @@ async fn answer_convoke(mut convoke: Raw, address: SocketAddr) {
         let (key, version, id) = frames::head(&request);
         let body = match key {
             API_VERSIONS => encode(&api_versions(), version),
-            METADATA => encode(&metadata(address), version),
+            METADATA => metadata(&nodes.lock().expect("not poisoned").clone(), version),
             SASL_HANDSHAKE => {
                 let plain = SaslHandshakeResponse::default().with_mechanisms(vec![StrBytes::from_static_str("PLAIN")]);
                 encode(&plain, version)
@@ -143,15 +162,19 @@ fn api_versions() -> ApiVersionsResponse {
     ApiVersionsResponse::default().with_api_keys(keys.collect())
 }
 
-fn metadata(address: SocketAddr) -> MetadataResponse {
-    let broker = MetadataResponseBroker::default()
-        .with_node_id(NODE_ID.into())
-        .with_host(StrBytes::from_string(address.ip().to_string()))
-        .with_port(address.port().into());
-    MetadataResponse::default()
-        .with_brokers(vec![broker])
+/// A Metadata answer without topics.
+pub fn metadata(nodes: &BTreeMap<i32, SocketAddr>, version: i16) -> Bytes {
+    let brokers = nodes.iter().map(|(id, address)| {
+        MetadataResponseBroker::default()
+            .with_node_id((*id).into())
+            .with_host(StrBytes::from_string(address.ip().to_string()))
+            .with_port(address.port().into())
+    });
+    let response = MetadataResponse::default()
+        .with_brokers(brokers.collect())
         .with_cluster_id(Some(StrBytes::from_static_str("mock")))
-        .with_controller_id(NODE_ID.into())
+        .with_controller_id(NODE_ID.into());
+    encode(&response, version)
 }
 
 /// A Fetch (v16) answer of one record batch of so many bytes, with the endpoint of the node that leads the partition now.

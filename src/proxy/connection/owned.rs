@@ -34,6 +34,7 @@ impl Requests<'_> {
         let caller = self.caller(&request.head);
         self.upstream.client_id.clone_from(&request.head.client_id);
         let body = body_of(&request.head, &frame);
+        self.upstream.waited = Duration::ZERO;
         self.ctx.progress.begun();
         let services = &self.ctx.services.handlers;
         let answer = handler::handle(&request.head, body, &caller, services, &mut self.upstream).await;
@@ -49,6 +50,7 @@ impl Requests<'_> {
     pub(super) async fn answer_api_versions(&mut self, request: Request) -> Result<(), End> {
         self.check_size(&request, API_VERSIONS_SIZE_MAX, "its fields need no more")?;
         self.admit(Authentication::NotYet).await?;
+        self.upstream.waited = Duration::ZERO;
         let frame = self.gather(request.size).await?;
         let body = body_of(&request.head, &frame);
         let (cluster, offer) = self.offer().await?;
@@ -130,6 +132,7 @@ impl Requests<'_> {
             api_key,
             frame,
             received: request.received,
+            upstream: self.upstream.waited,
             _budget: budget,
         };
         self.upstream.push(Slot::Local(local)).await

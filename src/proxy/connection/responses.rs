@@ -114,7 +114,11 @@ impl<'a> Responses<'a> {
     async fn local(&mut self, local: Local) -> Result<(), End> {
         self.emit(&local.frame).await?;
         let metrics = self.ctx.services.metrics.api(local.api_key);
-        metrics.ours_seconds.observe(local.received.elapsed().as_secs_f64());
+        let ours = local.received.elapsed().saturating_sub(local.upstream);
+        metrics.ours_seconds.observe(ours.as_secs_f64());
+        if !local.upstream.is_zero() {
+            metrics.upstream_seconds.observe(local.upstream.as_secs_f64());
+        }
         Ok(())
     }
 

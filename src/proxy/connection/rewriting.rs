@@ -6,8 +6,7 @@ use super::end::End;
 use super::responses::{Responses, parse_head};
 use super::slot::Forwarded;
 use crate::config::HostPort;
-use crate::proxy::rewrite::{self, RewriteError};
-use crate::telemetry::close_reason::CloseReason;
+use crate::proxy::rewrite::{self, Addresses, RewriteError};
 use crate::wire::frame::LENGTH_SIZE;
 
 impl Responses<'_> {
@@ -36,30 +35,41 @@ impl Responses<'_> {
         let Forwarded {
             api_key, api_version, ..
         } = *forwarded;
-        let once = || rewrite::response(api_key, api_version, body.clone(), self.ctx);
-        let result = match once() {
+        let result = match rewrite::response(api_key, api_version, body.clone(), self.ctx) {
             Err(RewriteError::UnknownNodes(nodes)) => {
-                self.give_listeners(&nodes)?;
-                once()
+                self.give_listeners(&nodes);
+                rewrite::response(api_key, api_version, body.clone(), &OrNowhere(self.ctx))
             }
             result => result,
         };
-        result.map_err(|error| match error {
-            RewriteError::UnknownNodes(_) => End::new(CloseReason::NoListener, error.to_string()),
-            RewriteError::Malformed(_) => End::upstream_malformed(error.to_string()),
-        })
+        result.map_err(|error| End::upstream_malformed(error.to_string()))
     }
 
     /// Nodes that the watcher has not seen yet get their listeners before the client hears of them.
-    fn give_listeners(&self, nodes: &[(i32, HostPort)]) -> Result<(), End> {
+    fn give_listeners(&self, nodes: &[(i32, HostPort)]) {
         let services = &self.ctx.services;
         services.cluster.request_refresh();
         for (node_id, upstream) in nodes {
             if let Err(error) = services.listeners.ensure(*node_id, upstream) {
                 services.metrics.listener_failures.inc();
-                return Err(End::new(CloseReason::NoListener, error.to_string()));
+                if services.complaints.may_say() {
+                    tracing::error!("{error}; clients are told that the node is out of reach");
+                }
             }
         }
-        Ok(())
+    }
+}
+
+/// A node that can have no listener is told with a name that resolves nowhere (RFC 2606) and that says why, so that clients
+/// lose this node and not the cluster, and never learn the upstream's own address.
+struct OrNowhere<'a>(&'a dyn Addresses);
+
+impl Addresses for OrNowhere<'_> {
+    fn advertised(&self, node_id: i32) -> Option<HostPort> {
+        let nowhere = || HostPort {
+            host: format!("node-{node_id}.has-no-convoke-listener.invalid"),
+            port: 1,
+        };
+        Some(self.0.advertised(node_id).unwrap_or_else(nowhere))
     }
 }

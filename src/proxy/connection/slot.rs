@@ -1,6 +1,6 @@
 //! The queue of answers that a client waits for, in the order of its requests.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use bytes::{Bytes, BytesMut};
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
@@ -31,6 +31,8 @@ pub(super) struct Local {
     pub(super) frame: BytesMut,
     /// When the request was read.
     pub(super) received: Instant,
+    /// How much of the time since was spent waiting for the upstream.
+    pub(super) upstream: Duration,
     /// Its share of what a connection may hold for a client that does not read.
     pub(super) _budget: OwnedSemaphorePermit,
 }

@@ -4,7 +4,7 @@
 
 use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::{BufMut, Bytes, BytesMut};
 use tokio::sync::{mpsc, oneshot};
@@ -52,6 +52,8 @@ pub(super) struct UpstreamLink<'a> {
     queue: Option<mpsc::Sender<Slot>>,
     /// The client's id, under which requests of ours go.
     pub(super) client_id: Option<String>,
+    /// How long requests of ours have waited for their answers, since somebody last asked.
+    pub(super) waited: Duration,
     next_correlation_id: i32,
 }
 
@@ -62,6 +64,7 @@ impl<'a> UpstreamLink<'a> {
             writer: Writer::None,
             queue: Some(queue),
             client_id: None,
+            waited: Duration::ZERO,
             next_correlation_id: 0,
         }
     }
@@ -181,30 +184,27 @@ impl<'a> UpstreamLink<'a> {
         frame[..LENGTH_SIZE].copy_from_slice(&len.to_be_bytes());
         Ok((correlation_id, frame))
     }
-}
 
-impl ClientUpstream for UpstreamLink<'_> {
-    async fn call(&mut self, api_key: i16, version: i16, body: Bytes) -> Result<Bytes, UpstreamError> {
-        let failed = |address: String, end: End| UpstreamError::Unreachable {
-            address,
-            reason: end.detail.into_owned(),
-        };
-        if let Err(end) = self.connect(Purpose::Request).await {
-            return Err(failed(self.address(), end));
-        }
-        let (correlation_id, frame) = self.request(api_key, version, &body)?;
+    async fn ask(&mut self, api_key: i16, version: i16, body: &[u8]) -> Result<Bytes, UpstreamError> {
+        let (correlation_id, frame) = self.request(api_key, version, body)?;
         let (reply, answer) = oneshot::channel();
-        let slot = Slot::Injected(Injected {
-            api_key,
-            api_version: version,
-            correlation_id,
-            reply,
-        });
-        if let Err(end) = self.push(slot).await {
-            return Err(failed(self.address(), end));
-        }
-        if let Err(end) = self.write(&frame).await {
-            return Err(failed(self.address(), end));
+        let sent = async {
+            self.connect(Purpose::Request).await?;
+            let injected = Injected {
+                api_key,
+                api_version: version,
+                correlation_id,
+                reply,
+            };
+            self.push(Slot::Injected(injected)).await?;
+            self.write(&frame).await
+        };
+        if let Err(end) = sent.await {
+            let reason = end.detail.into_owned();
+            return Err(UpstreamError::Unreachable {
+                address: self.address(),
+                reason,
+            });
         }
         let timeout = self.ctx.services.upstream.request_timeout;
         match tokio::time::timeout(timeout, answer).await {
@@ -217,5 +217,14 @@ impl ClientUpstream for UpstreamLink<'_> {
                 timeout_ms: u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX),
             }),
         }
+    }
+}
+
+impl ClientUpstream for UpstreamLink<'_> {
+    async fn call(&mut self, api_key: i16, version: i16, body: Bytes) -> Result<Bytes, UpstreamError> {
+        let asked = Instant::now();
+        let answer = self.ask(api_key, version, &body).await;
+        self.waited += asked.elapsed();
+        answer
     }
 }
