@@ -11,13 +11,17 @@
 //!
 //! Kafka's Dead is a group that is not in the map.
 //!
-//! **What is durable.** A `GroupMetadata` record holds the whole group; it is written when the group is created, when the
-//! leader's assignment arrives, when a static member is replaced in Stable, and when the last member is gone.
-//! [`ClassicGroup::apply`] is the one way into Empty and Stable and the one place that sets assignments, for a record that
-//! was just made and for a loaded one alike. Everything between two records (who is parked, a join phase, a generation whose
-//! assignment has not come) is soft: a restart falls back to the last record, and the members find their way by the errors
-//! they get. `apply` leaves the soft state of members alone that the record names, so a record made from the group changes
-//! nothing but what it says.
+//! **What is durable.** A `GroupMetadata` record holds the whole group; it is written when the group is created, with the
+//! leader's assignment, when a static member is replaced in Stable, and when the last member is gone. [`ClassicGroup::apply`]
+//! is the one way into Empty and Stable and the one place that sets assignments, for a new record and a loaded one alike.
+//! What happens between two records is soft: a restart falls back to the last one, and the members find their way by the
+//! errors they get. `apply` keeps the soft state of members that the record names.
+//!
+//! **Where it goes beyond Kafka**, which leaves these to time out: a parked request that a second one of the same member
+//! replaces is answered REBALANCE_IN_PROGRESS, the parked sync of a member that is taken out UNKNOWN_MEMBER_ID; a round that
+//! only waited for a member turned away by `group.max.size` ends; an id given back before it was used starts no rebalance,
+//! and a group is not expired while somebody holds one; a static member that returns before it synced must still sync, and
+//! has its place in a full group.
 
 mod describe;
 mod join;

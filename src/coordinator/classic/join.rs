@@ -43,7 +43,7 @@ impl ClassicGroup {
         cx: &mut Context<'_>,
     ) {
         request.protocols = distinct(request.protocols);
-        let outcome = if !self.has_room_for(&request.member_id, cx) {
+        let outcome = if !self.has_room_for(&request, cx) {
             self.turn_away(&request.member_id, cx);
             Err(Refusal {
                 error: ErrorCode::GROUP_MAX_SIZE_REACHED,
@@ -60,9 +60,13 @@ impl ClassicGroup {
     }
 
     /// While a round is prepared those count who are parked in it, so that a group above its size shrinks to the first
-    /// who rejoin. Ids that were only handed out do not count.
-    fn has_room_for(&self, member_id: &str, cx: &Context<'_>) -> bool {
-        let member = self.members.get(member_id);
+    /// who rejoin. Ids that were only handed out do not count, and a static member that returns has its place.
+    fn has_room_for(&self, request: &JoinGroupRequest, cx: &Context<'_>) -> bool {
+        let returning = || self.members.static_member(request.group_instance_id.as_ref()?);
+        let member = match request.member_id.is_empty() {
+            true => returning().and_then(|member_id| self.members.get(member_id)),
+            false => self.members.get(&request.member_id),
+        };
         match self.state {
             State::Empty => true,
             State::PreparingRebalance => {

@@ -276,6 +276,19 @@ fn a_static_leader_that_rejoins_with_its_id_starts_a_rebalance() {
 }
 
 #[test]
+fn a_static_member_returns_to_its_place_in_a_full_group() {
+    let mut test = GroupTest::with_settings(Settings {
+        group_max_size: 2,
+        ..Settings::default()
+    });
+    test.form(vec![static_join("i0"), static_join("i1")]);
+    let third = test.join(static_join("i2"));
+    assert_eq!(test.join_reply(third).error, ErrorCode::GROUP_MAX_SIZE_REACHED);
+    let returned = test.join(static_join("i1"));
+    assert_eq!(test.joined(returned).generation_id, 1);
+}
+
+#[test]
 fn the_session_of_a_member_that_returned_is_its_own_and_the_old_one_ends_quietly() {
     let (mut test, ids) = static_group();
     test.advance_ms(SESSION_MS as u64 / 2);
