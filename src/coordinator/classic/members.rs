@@ -277,9 +277,9 @@ impl Members {
         timeouts.max().unwrap_or(0)
     }
 
-    /// Whether every member supports the protocol.
+    /// Whether every member supports the protocol; with nobody there, nobody objects.
     pub(super) fn all_support(&self, protocol: &str) -> bool {
-        self.supporters.get(protocol) == Some(&self.len())
+        self.supporters.get(protocol).copied().unwrap_or(0) == self.len()
     }
 
     /// The protocol for the next generation: each member votes for the first of its own that all support. Of protocols with

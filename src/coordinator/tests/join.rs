@@ -357,3 +357,18 @@ fn a_second_join_of_a_parked_member_takes_the_place_of_the_first() {
     test.advance_ms(INITIAL_DELAY_MS);
     assert_eq!(test.joined(second).member_id, id);
 }
+
+#[test]
+fn a_group_that_lost_its_last_member_while_an_id_is_out_lets_others_in() {
+    let mut test = GroupTest::new();
+    let ids = test.stable_group(2);
+    let out = test.member_id();
+    for id in &ids {
+        assert_eq!(test.leave(&[(id, None)]), [ErrorCode::NONE]);
+    }
+    assert_eq!(&*test.state(), "PreparingRebalance");
+    assert_eq!(error(&mut test, first_join()), ErrorCode::MEMBER_ID_REQUIRED);
+    let ticket = test.join(join_as(&out));
+    test.advance_ms(u64::from(SESSION_MS.unsigned_abs()));
+    assert_eq!(test.joined(ticket).member_id, out);
+}

@@ -1,0 +1,316 @@
+//! What must hold at any time, whatever happens. The checker sees what becomes durable, what is asked and what is answered.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use convoke::coordinator::event::{Event, RebalanceReason};
+use convoke::coordinator::record::Record;
+use convoke::coordinator::request::{
+    JoinGroupRequest, JoinGroupResponse, OffsetCommitRequest, OffsetFetchRequest, OffsetFetchResponse, Request,
+    Response, SyncGroupRequest, Text,
+};
+use convoke::wire::error_code::ErrorCode;
+
+use crate::plan::TOPICS;
+use crate::protocol::{Partition, decode};
+use crate::upstream::Upstream;
+
+/// No offset.
+const NONE: i64 = -1;
+
+type Key = (Text, Partition);
+
+/// What was durable when a request came: its answer may show nothing older.
+#[derive(Debug, Default)]
+pub(crate) struct Floor {
+    /// For each partition that a fetch may show, how many values there had been.
+    offsets: BTreeMap<Key, usize>,
+    /// Of the group that is joined.
+    generation_id: Option<i32>,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Checker {
+    /// Every value that became durable, in order; each history begins with none.
+    history: BTreeMap<Key, Vec<i64>>,
+    /// The generation of each group's last durable record.
+    generations: BTreeMap<Text, i32>,
+    marked: BTreeSet<Text>,
+    /// Who was told that a partition is his, by group and generation.
+    owners: BTreeMap<(Text, i32), BTreeMap<Partition, Text>>,
+    /// Groups that somebody asked to delete from, and topics that went: their offsets may go.
+    may_delete: BTreeSet<Text>,
+    deleted_topics: BTreeSet<usize>,
+    /// When a member last sent a heartbeat that was good, or joined first; and its session.
+    heard_ms: BTreeMap<Text, u64>,
+    session_ms: BTreeMap<Text, u64>,
+    /// Since when the coordinator has run without a pause.
+    running_since_ms: u64,
+    pub(crate) rebalances: usize,
+}
+
+impl Checker {
+    pub(crate) fn running_since(&mut self, now_ms: u64) {
+        self.running_since_ms = now_ms;
+    }
+
+    pub(crate) fn topic_deleted(&mut self, topic: usize) {
+        self.deleted_topics.insert(topic);
+    }
+
+    /// Records that became durable, in order.
+    pub(crate) fn on_durable(&mut self, records: &[Record]) -> Result<(), String> {
+        for record in records {
+            match record {
+                Record::OffsetCommit { key, value } => {
+                    let topic = topic_index(&key.topic)?;
+                    if value.is_none()
+                        && !self.may_delete.contains(&key.group_id)
+                        && !self.deleted_topics.contains(&topic)
+                    {
+                        return Err(format!("{key:?} was deleted, and nobody had asked for it"));
+                    }
+                    let history = self.history.entry((key.group_id.clone(), (topic, key.partition)));
+                    let offset = value.as_ref().map_or(NONE, |value| value.offset);
+                    history.or_insert_with(|| vec![NONE]).push(offset);
+                }
+                Record::GroupMetadata {
+                    group_id,
+                    value: Some(value),
+                } => {
+                    let before = self.generations.insert(group_id.clone(), value.generation);
+                    if before.is_some_and(|before| before > value.generation) {
+                        return Err(format!("{group_id}: generation {before:?} became {}", value.generation));
+                    }
+                }
+                Record::GroupMetadata { group_id, value: None } => {
+                    self.generations.remove(group_id);
+                    self.owners.retain(|(of, _), _| of != group_id);
+                }
+                Record::GroupOwned { group_id, value } => {
+                    let changed = match value {
+                        Some(_) => self.marked.insert(group_id.clone()),
+                        None => self.marked.remove(group_id),
+                    };
+                    let _ = changed;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) fn on_request(&mut self, request: &Request) -> Floor {
+        let mut floor = Floor::default();
+        match request {
+            Request::DeleteGroup { group_id } => {
+                self.may_delete.insert(group_id.clone());
+            }
+            Request::OffsetDelete(request) => {
+                self.may_delete.insert(request.group_id.clone());
+            }
+            Request::OffsetFetch(request) => {
+                let of_group = self
+                    .history
+                    .iter()
+                    .filter(|((group_id, _), _)| *group_id == request.group_id);
+                floor.offsets = of_group.map(|(key, values)| (key.clone(), values.len() - 1)).collect();
+            }
+            Request::JoinGroup(request) => floor.generation_id = self.generations.get(&request.group_id).copied(),
+            _ => {}
+        }
+        floor
+    }
+
+    /// `asked_ms` is when the coordinator worked on the request.
+    pub(crate) fn on_reply(
+        &mut self,
+        request: &Request,
+        floor: &Floor,
+        asked_ms: u64,
+        response: &Response,
+        upstream: &Upstream,
+    ) -> Result<(), String> {
+        match (request, response) {
+            (_, Response::Unavailable { .. } | Response::NotOwned) => Ok(()),
+            (Request::JoinGroup(request), Response::JoinGroup(response)) => {
+                self.on_join(request, floor, response, asked_ms)
+            }
+            (Request::SyncGroup(request), Response::SyncGroup(response)) if response.error.is_none() => {
+                self.on_sync(request, &response.assignment)
+            }
+            (Request::Heartbeat(request), Response::Heartbeat { error }) => {
+                if matches!(*error, ErrorCode::NONE | ErrorCode::REBALANCE_IN_PROGRESS) {
+                    self.hear(&request.member_id, asked_ms);
+                }
+                Ok(())
+            }
+            (Request::OffsetCommit(request), Response::OffsetCommit(response)) => {
+                let errors = response.topics.iter().flat_map(|(_, partitions)| partitions);
+                if errors.map(|(_, error)| *error).all(ErrorCode::is_none) {
+                    self.on_commit(request)?;
+                }
+                Ok(())
+            }
+            (Request::OffsetFetch(request), Response::OffsetFetch(response)) if response.error.is_none() => {
+                self.on_fetch(request, floor, response, upstream)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn hear(&mut self, member_id: &Text, asked_ms: u64) {
+        let heard_ms = self.heard_ms.entry(member_id.clone()).or_default();
+        *heard_ms = asked_ms.max(*heard_ms);
+    }
+
+    fn on_join(
+        &mut self,
+        request: &JoinGroupRequest,
+        floor: &Floor,
+        response: &JoinGroupResponse,
+        asked_ms: u64,
+    ) -> Result<(), String> {
+        if !matches!(response.error, ErrorCode::NONE | ErrorCode::MEMBER_ID_REQUIRED) {
+            return Ok(());
+        }
+        if !self.marked.contains(&request.group_id) {
+            return Err(format!("{}: joined before the group is durably ours", request.group_id));
+        }
+        if response.error.is_none() {
+            // A member that is answered from Stable what it knew before gets no new session by that.
+            self.heard_ms.entry(response.member_id.clone()).or_insert(asked_ms);
+            let session_ms = u64::from(request.session_timeout_ms.unsigned_abs());
+            self.session_ms.insert(response.member_id.clone(), session_ms);
+            if floor
+                .generation_id
+                .is_some_and(|durable| response.generation_id < durable)
+            {
+                let (group_id, generation_id) = (&request.group_id, response.generation_id);
+                return Err(format!(
+                    "{group_id}: generation {generation_id} after {:?}",
+                    floor.generation_id
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    fn on_sync(&mut self, request: &SyncGroupRequest, assignment: &[u8]) -> Result<(), String> {
+        let group_id = &request.group_id;
+        let durable = self.generations.get(group_id).copied();
+        if durable.is_none_or(|durable| durable < request.generation_id) {
+            let generation_id = request.generation_id;
+            return Err(format!(
+                "{group_id}: assignment of generation {generation_id} told, {durable:?} is durable"
+            ));
+        }
+        // A static member that comes back under another id is the same owner.
+        let owner = request.group_instance_id.as_ref().unwrap_or(&request.member_id);
+        let owners = self
+            .owners
+            .entry((group_id.clone(), request.generation_id))
+            .or_default();
+        for partition in decode(assignment) {
+            let before = owners.insert(partition, owner.clone());
+            if before.as_ref().is_some_and(|before| before != owner) {
+                let generation_id = request.generation_id;
+                return Err(format!(
+                    "{group_id}: {partition:?} is {before:?}'s and {owner}'s in {generation_id}"
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    fn on_commit(&self, request: &OffsetCommitRequest) -> Result<(), String> {
+        for topic in &request.topics {
+            for partition in &topic.partitions {
+                let key = (
+                    request.group_id.clone(),
+                    (topic_index(&topic.name)?, partition.partition),
+                );
+                let durable = self
+                    .history
+                    .get(&key)
+                    .is_some_and(|values| values.contains(&partition.offset));
+                if !durable {
+                    return Err(format!(
+                        "{key:?}: commit of {} answered before it is durable",
+                        partition.offset
+                    ));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// A fetch shows a value that was the newest durable one at some time between the request and the answer.
+    fn on_fetch(
+        &self,
+        request: &OffsetFetchRequest,
+        floor: &Floor,
+        response: &OffsetFetchResponse,
+        upstream: &Upstream,
+    ) -> Result<(), String> {
+        let mut shown = BTreeMap::new();
+        for (topic, partitions) in &response.topics {
+            for fetched in partitions {
+                let key = (request.group_id.clone(), (topic_index(&topic.name)?, fetched.partition));
+                shown.insert(key, fetched.offset);
+            }
+        }
+        if request.topics.is_none() {
+            for key in floor.offsets.keys() {
+                shown.entry(key.clone()).or_insert(NONE);
+            }
+        }
+        for (key, offset) in shown {
+            let history = self.history.get(&key).map_or(&[NONE][..], Vec::as_slice);
+            let from = floor.offsets.get(&key).copied().unwrap_or(0);
+            if !history[from..].contains(&offset) {
+                let possible = &history[from..];
+                return Err(format!(
+                    "{key:?}: fetched {offset}, possible were {possible:?} of {history:?}"
+                ));
+            }
+            let (group_id, partition) = &key;
+            if history.len() == 1 && upstream.offset(group_id, *partition).is_some() {
+                return Err(format!("{key:?}: the upstream's offset was not taken over"));
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) fn on_event(&mut self, now_ms: u64, event: &Event) -> Result<(), String> {
+        match event {
+            Event::RebalanceStarted { .. } => self.rebalances += 1,
+            Event::MemberRemoved {
+                member_id,
+                reason: RebalanceReason::SessionExpired,
+                ..
+            } => {
+                let session_ms = self.session_ms.get(member_id).copied().unwrap_or(0);
+                let heard_ms = self.heard_ms.get(member_id).copied().unwrap_or(0);
+                let since_ms = heard_ms.max(self.running_since_ms);
+                if now_ms.saturating_sub(since_ms) < session_ms {
+                    return Err(format!(
+                        "{member_id} expired at {now_ms}, its session of {session_ms} began at {since_ms}"
+                    ));
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// The newest durable offset of each partition of the group.
+    pub(crate) fn durable_offsets(&self, group_id: &Text) -> BTreeMap<Partition, i64> {
+        let of_group = self.history.iter().filter(|((of, _), _)| of == group_id);
+        let newest = of_group.map(|((_, partition), values)| (*partition, *values.last().unwrap_or(&NONE)));
+        newest.filter(|(_, offset)| *offset != NONE).collect()
+    }
+}
+
+pub(crate) fn topic_index(name: &str) -> Result<usize, String> {
+    let index = TOPICS.iter().position(|(topic, _)| *topic == name);
+    index.ok_or_else(|| format!("unknown topic {name}"))
+}

@@ -1,0 +1,137 @@
+//! What a run is made of, drawn from its seed. Each run has only some of the faults: a fault that is always there hides
+//! what the others do.
+
+use std::sync::Arc;
+
+use convoke::coordinator::settings::Settings;
+
+use crate::rng::Rng;
+
+/// Topics and their partitions.
+pub(crate) const TOPICS: [(&str, i32); 3] = [("t0", 5), ("t1", 3), ("t2", 1)];
+
+#[derive(Debug)]
+pub(crate) struct Plan {
+    pub(crate) settings: Arc<Settings>,
+    pub(crate) groups: Vec<GroupPlan>,
+    pub(crate) standalone: usize,
+    /// How long faults happen, in milliseconds.
+    pub(crate) fault_ms: u64,
+    pub(crate) faults: Faults,
+}
+
+#[derive(Debug)]
+pub(crate) struct GroupPlan {
+    pub(crate) protocol_type: &'static str,
+    pub(crate) protocols: &'static [&'static str],
+    pub(crate) consumers: Vec<ConsumerPlan>,
+}
+
+#[derive(Debug)]
+pub(crate) struct ConsumerPlan {
+    pub(crate) is_static: bool,
+    pub(crate) session_ms: i32,
+    pub(crate) rebalance_ms: i32,
+    /// When it first comes.
+    pub(crate) start_ms: u64,
+    /// JoinGroup v4 and later.
+    pub(crate) knows_member_id_required: bool,
+    /// JoinGroup v9.
+    pub(crate) skips_assignment: bool,
+}
+
+/// Each in a thousand: of a message, of an opportunity, or of a second, as said.
+#[derive(Debug, Default)]
+pub(crate) struct Faults {
+    /// The process dies, of a second.
+    pub(crate) crash: u64,
+    /// The process stands still, of a second.
+    pub(crate) stall: u64,
+    /// A transaction of the store fails.
+    pub(crate) store_failure: u64,
+    /// A transaction of the store takes long.
+    pub(crate) store_slow: u64,
+    /// The wall clock jumps, of a second.
+    pub(crate) wall_jump: u64,
+    /// A message is lost with its connection.
+    pub(crate) loss: u64,
+    /// A request comes twice.
+    pub(crate) duplicate: u64,
+    /// A message takes long.
+    pub(crate) late: u64,
+    /// A consumer dies, each time it is idle.
+    pub(crate) client_crash: u64,
+    /// A consumer leaves and comes back, each time it is idle.
+    pub(crate) leave: u64,
+    /// A consumer subscribes to something else, each time it is idle.
+    pub(crate) resubscribe: u64,
+    /// An inspection fails.
+    pub(crate) inspect_failure: u64,
+    /// Admins delete offsets and groups, each time they do something.
+    pub(crate) deletion: u64,
+    /// A topic goes, of a second.
+    pub(crate) topic_deletion: u64,
+}
+
+impl Plan {
+    pub(crate) fn draw(rng: &mut Rng) -> Self {
+        let settings = Settings {
+            group_initial_rebalance_delay_ms: *rng.pick(&[0, 200, 3000]),
+            offsets_retention_check_interval_ms: *rng.pick(&[10_000, 60_000, 600_000]),
+            ..Settings::default()
+        };
+        let groups = (0..rng.between(1, 3)).map(|_| GroupPlan::draw(rng)).collect();
+        Self {
+            settings: Arc::new(settings),
+            groups,
+            standalone: rng.below(3),
+            fault_ms: rng.between(30_000, 150_000),
+            faults: Faults::draw(rng),
+        }
+    }
+}
+
+impl GroupPlan {
+    fn draw(rng: &mut Rng) -> Self {
+        let protocol_type = if rng.chance(850) { "consumer" } else { "connect" };
+        let protocols: &[&'static [&'static str]] = &[&["range"], &["cooperative-sticky", "range"]];
+        let statics = *rng.pick(&[0, 0, 500, 1000]);
+        let consumers = (0..rng.between(1, 5))
+            .map(|_| ConsumerPlan {
+                is_static: rng.chance(statics),
+                session_ms: *rng.pick(&[6_000, 10_000, 30_000]),
+                rebalance_ms: *rng.pick(&[5_000, 20_000, 60_000]),
+                start_ms: *rng.pick(&[0, 0, 10, 2_000, 20_000]),
+                knows_member_id_required: rng.chance(800),
+                skips_assignment: rng.chance(500),
+            })
+            .collect();
+        Self {
+            protocol_type,
+            protocols: *rng.pick(protocols),
+            consumers,
+        }
+    }
+}
+
+impl Faults {
+    fn draw(rng: &mut Rng) -> Self {
+        let mut some = |of_1000: u64| if rng.chance(350) { of_1000 } else { 0 };
+        Self {
+            crash: some(30),
+            stall: some(30),
+            store_failure: some(20),
+            store_slow: some(50),
+            wall_jump: some(30),
+            loss: some(20),
+            duplicate: some(30),
+            late: some(30),
+            client_crash: some(15),
+            leave: some(15),
+            resubscribe: some(15),
+            inspect_failure: some(300),
+            deletion: some(300),
+            topic_deletion: some(10),
+        }
+    }
+}

@@ -1,0 +1,467 @@
+//! The run: virtual time, the network, the clients, and the order in which things happen.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+
+use convoke::coordinator::input::{DeletedTopic, Input};
+use convoke::coordinator::request::{Request, Response, Text};
+use uuid::Uuid;
+
+use crate::checker::Checker;
+use crate::client::{Client, Role, Surroundings, Wish};
+use crate::consumer::Consumer;
+use crate::plan::{Faults, Plan, TOPICS};
+use crate::protocol::Partition;
+use crate::rng::Rng;
+use crate::server::Server;
+use crate::standalone::Standalone;
+use crate::store::Store;
+use crate::upstream::Upstream;
+
+/// How long a world without faults may take until every group is stable: the longest session, then the longest rebalance,
+/// twice over.
+const SETTLE_MS: u64 = 300_000;
+/// When nothing that was late, lost or given up in the time of faults has an effect any more: the latest message, then the
+/// longest session.
+const LATEST_MS: u64 = 45_000;
+/// How long it must then stay as it is over a restart or a pause.
+const CALM_MS: u64 = 40_000;
+/// No answer takes longer than this when nothing is parked.
+const LAST_ANSWERS_MS: u64 = 5_000;
+
+/// A place where the run itself does something wrong, so that the checker can be checked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Planted {
+    Nothing,
+    /// The store says "durable" when it is only told to write.
+    EarlyDurable,
+    /// A parked join or sync is forgotten now and then.
+    ForgottenReply,
+    /// A load misses a record now and then.
+    LostRecord,
+}
+
+#[derive(Debug)]
+pub(crate) enum Happening {
+    Wake {
+        client: usize,
+        call: u64,
+    },
+    Timeout {
+        client: usize,
+        call: u64,
+    },
+    ClientCrash {
+        client: usize,
+        call: u64,
+    },
+    Arrive {
+        client: usize,
+        connection: u64,
+        call: u64,
+        request: Request,
+    },
+    Answer {
+        client: usize,
+        connection: u64,
+        call: u64,
+        response: Response,
+    },
+    Lost {
+        client: usize,
+        connection: u64,
+    },
+    /// Of the load with this number, as all that follow.
+    Written {
+        load: u64,
+    },
+    Inspected {
+        load: u64,
+        group_id: Text,
+    },
+    Tick {
+        load: u64,
+    },
+    LoadEnds {
+        load: u64,
+    },
+    StallEnds {
+        load: u64,
+    },
+    /// Once a second: chance and checks.
+    Second,
+}
+
+pub(crate) struct World {
+    pub(crate) now_ms: u64,
+    pub(crate) rng: Rng,
+    pub(crate) plan: Plan,
+    /// Those in force now.
+    pub(crate) faults: Faults,
+    pub(crate) planted: Planted,
+    pub(crate) server: Server,
+    pub(crate) store: Store,
+    pub(crate) upstream: Upstream,
+    pub(crate) checker: Checker,
+    queue: BTreeMap<(u64, u64), Happening>,
+    queued: u64,
+    clients: Vec<Client>,
+    groups: Vec<Text>,
+    last_offset: i64,
+    /// Nobody asks anything new.
+    frozen: bool,
+    transcript: Option<String>,
+}
+
+impl World {
+    pub(crate) fn new(seed: u64, planted: Planted, with_transcript: bool) -> Self {
+        let mut rng = Rng::new(seed);
+        let plan = Plan::draw(&mut rng);
+        let mut world = Self {
+            now_ms: 0,
+            server: Server::new(seed),
+            rng,
+            faults: Faults::default(),
+            planted,
+            store: Store::default(),
+            upstream: Upstream::default(),
+            checker: Checker::default(),
+            queue: BTreeMap::new(),
+            queued: 0,
+            clients: Vec::new(),
+            groups: Vec::new(),
+            last_offset: 1_000,
+            frozen: false,
+            transcript: with_transcript.then(String::new),
+            plan,
+        };
+        world.populate();
+        world
+    }
+
+    fn populate(&mut self) {
+        let mut last_offset = self.last_offset;
+        let mut fresh = || {
+            last_offset += 1;
+            last_offset
+        };
+        for (index, group) in self.plan.groups.iter().enumerate() {
+            let group_id: Text = format!("group-{index}").into();
+            self.upstream.add(&mut self.rng, &group_id, false, &mut fresh);
+            for (number, consumer) in group.consumers.iter().enumerate() {
+                let consumer = Consumer::new(&group_id, group, number, consumer);
+                self.clients.push(Client::new(Role::Consumer(consumer)));
+            }
+            self.groups.push(group_id);
+        }
+        for index in 0..self.plan.standalone {
+            let group_id: Text = format!("solo-{index}").into();
+            self.upstream.add(&mut self.rng, &group_id, true, &mut fresh);
+            self.groups.push(group_id);
+        }
+        for index in 0..self.plan.standalone {
+            let group_id = self.groups[self.plan.groups.len() + index].clone();
+            let standalone = Standalone::new(group_id, self.groups.clone());
+            self.clients.push(Client::new(Role::Standalone(standalone)));
+        }
+        self.last_offset = last_offset;
+    }
+
+    pub(crate) fn transcript(&self) -> &str {
+        self.transcript.as_deref().unwrap_or_default()
+    }
+
+    pub(crate) fn note(&mut self, what: impl FnOnce() -> String) {
+        if let Some(transcript) = &mut self.transcript {
+            let _ = writeln!(transcript, "{:>8}  {}", self.now_ms, what());
+        }
+    }
+
+    pub(crate) fn at(&mut self, delay_ms: u64, happening: Happening) {
+        self.queue.insert((self.now_ms + delay_ms, self.queued), happening);
+        self.queued += 1;
+    }
+
+    /// The whole run. Says what did not hold.
+    pub(crate) fn run(&mut self) -> Result<(), String> {
+        self.faults = std::mem::take(&mut self.plan.faults);
+        self.at(1_000, Happening::Second);
+        self.load_after(10);
+        for client in 0..self.clients.len() {
+            self.pump(client);
+        }
+        self.run_until(self.plan.fault_ms)?;
+
+        self.note(|| "faults end".to_owned());
+        self.faults = Faults::default();
+        self.run_until(self.now_ms + LATEST_MS)?;
+        let give_up_ms = self.now_ms + SETTLE_MS;
+        while let Some(why) = self.unsettled()? {
+            if self.now_ms > give_up_ms {
+                return Err(format!("did not settle: {why}"));
+            }
+            self.run_until(self.now_ms + 1_000)?;
+        }
+        self.disturb()?;
+
+        self.note(|| "the last answers".to_owned());
+        self.frozen = true;
+        let give_up_ms = self.now_ms + LAST_ANSWERS_MS;
+        while self.server.is_asked() && self.now_ms < give_up_ms {
+            self.run_until(self.now_ms + 10)?;
+        }
+        self.check_replay()?;
+        self.end()
+    }
+
+    /// A group that is settled does not notice that the coordinator restarts, or stands still for a while.
+    fn disturb(&mut self) -> Result<(), String> {
+        // A heartbeat may have been under way when the last rebalance ended.
+        self.run_until(self.now_ms + 1_000)?;
+        if let Some(why) = self.unsettled()? {
+            return Err(format!("did not stay settled: {why}"));
+        }
+        let rebalances = self.checker.rebalances;
+        match self.rng.below(3) {
+            0 => self.crash()?,
+            1 => self.stall(20_000),
+            _ => {}
+        }
+        self.run_until(self.now_ms + CALM_MS)?;
+        if self.checker.rebalances != rebalances {
+            return Err("a settled group rebalanced for no reason of its own".to_owned());
+        }
+        match self.unsettled()? {
+            Some(why) => Err(format!("did not settle after a disturbance: {why}")),
+            None => Ok(()),
+        }
+    }
+
+    fn run_until(&mut self, end_ms: u64) -> Result<(), String> {
+        while let Some(entry) = self.queue.first_entry() {
+            let at_ms = entry.key().0;
+            if at_ms > end_ms {
+                break;
+            }
+            let happening = entry.remove();
+            self.now_ms = at_ms;
+            self.happen(happening)?;
+        }
+        self.now_ms = end_ms;
+        Ok(())
+    }
+
+    fn happen(&mut self, happening: Happening) -> Result<(), String> {
+        match happening {
+            Happening::Wake { client, call } => {
+                if self.clients[client].call == call {
+                    self.pump(client);
+                }
+            }
+            Happening::Timeout { client, call } => {
+                if self.clients[client].call == call && self.clients[client].in_flight {
+                    self.note(|| format!("client {client} gives up waiting"));
+                    self.lose(client);
+                }
+            }
+            Happening::ClientCrash { client, call } => {
+                if self.clients[client].call == call && self.clients[client].in_flight {
+                    self.note(|| format!("client {client} dies"));
+                    self.with_client(client, |client, around| client.on_crash(around));
+                    self.pump(client);
+                }
+            }
+            Happening::Lost { client, connection } => {
+                if self.clients[client].connection == connection && self.clients[client].in_flight {
+                    self.lose(client);
+                }
+            }
+            Happening::Answer {
+                client,
+                connection,
+                call,
+                response,
+            } => {
+                let is_awaited = self.clients[client].connection == connection
+                    && self.clients[client].call == call
+                    && self.clients[client].in_flight;
+                if is_awaited {
+                    self.note(|| format!("client {client} hears {}", brief(&response)));
+                    self.with_client(client, |client, around| client.on_response(response, around))?;
+                    self.pump(client);
+                }
+            }
+            Happening::Second => {
+                self.second()?;
+                self.at(1_000, Happening::Second);
+            }
+            other => self.on_server(other)?,
+        }
+        Ok(())
+    }
+
+    fn lose(&mut self, client: usize) {
+        self.with_client(client, |client, around| client.on_lost(around));
+        self.pump(client);
+    }
+
+    fn with_client<T>(&mut self, client: usize, act: impl FnOnce(&mut Client, &mut Surroundings<'_>) -> T) -> T {
+        let mut around = Surroundings {
+            now_ms: self.now_ms,
+            rng: &mut self.rng,
+            faults: &self.faults,
+            last_offset: &mut self.last_offset,
+        };
+        act(&mut self.clients[client], &mut around)
+    }
+
+    /// Lets the client do what it wants next.
+    fn pump(&mut self, client: usize) {
+        if self.frozen || self.clients[client].in_flight {
+            return;
+        }
+        match self.with_client(client, Client::next) {
+            Wish::WakeAt(at_ms) => {
+                let call = self.clients[client].call;
+                self.at(
+                    at_ms.saturating_sub(self.now_ms).max(1),
+                    Happening::Wake { client, call },
+                );
+            }
+            Wish::Send(request, timeout_ms) => self.send(client, request, timeout_ms),
+        }
+    }
+
+    fn send(&mut self, client: usize, request: Request, timeout_ms: u64) {
+        self.clients[client].call += 1;
+        self.clients[client].in_flight = true;
+        let (connection, call) = (self.clients[client].connection, self.clients[client].call);
+        self.note(|| format!("client {client} asks {request:?}"));
+        self.at(timeout_ms, Happening::Timeout { client, call });
+        if self.rng.chance(self.faults.client_crash) {
+            let delay_ms = self.rng.between(0, 8_000);
+            self.at(delay_ms, Happening::ClientCrash { client, call });
+        }
+        if self.rng.chance(self.faults.duplicate) {
+            // Over a connection that nobody reads any more.
+            let (delay_ms, request) = (self.travel_ms() + self.rng.between(0, 3_000), request.clone());
+            let connection = u64::MAX;
+            self.at(
+                delay_ms,
+                Happening::Arrive {
+                    client,
+                    connection,
+                    call,
+                    request,
+                },
+            );
+        }
+        if self.rng.chance(self.faults.loss) {
+            self.note(|| "  ... which is lost".to_owned());
+            let delay_ms = self.rng.between(1, 500);
+            self.at(delay_ms, Happening::Lost { client, connection });
+            return;
+        }
+        let delay_ms = self.travel_ms();
+        self.at(
+            delay_ms,
+            Happening::Arrive {
+                client,
+                connection,
+                call,
+                request,
+            },
+        );
+    }
+
+    pub(crate) fn travel_ms(&mut self) -> u64 {
+        match self.rng.chance(self.faults.late) {
+            true => self.rng.between(100, 15_000),
+            false => self.rng.between(0, 3),
+        }
+    }
+
+    /// What chance does once a second.
+    fn second(&mut self) -> Result<(), String> {
+        if self.rng.chance(self.faults.crash) {
+            self.crash()?;
+        }
+        if self.rng.chance(self.faults.stall) {
+            let for_ms = self.rng.between(500, 30_000);
+            self.stall(for_ms);
+        }
+        if self.rng.chance(self.faults.wall_jump) {
+            let by_ms = i64::try_from(self.rng.between(0, 7_200_000)).unwrap() - 3_600_000;
+            self.server.wall_offset_ms += by_ms;
+            self.note(|| format!("the wall clock jumps by {by_ms}"));
+        }
+        if self.rng.chance(self.faults.topic_deletion) && self.server.is_running() {
+            let topic = self.rng.below(TOPICS.len());
+            self.note(|| format!("topic {} is deleted", TOPICS[topic].0));
+            self.checker.topic_deleted(topic);
+            self.upstream.delete_topic(topic);
+            let deleted = DeletedTopic {
+                name: TOPICS[topic].0.into(),
+                id: Uuid::from_u128(1),
+            };
+            self.step(Input::TopicsDeleted(vec![deleted]))?;
+        }
+        if self.rng.chance(100) {
+            self.check_replay()?;
+        }
+        Ok(())
+    }
+
+    /// Why the groups are not what they should be when nothing is wrong; none if they are.
+    fn unsettled(&mut self) -> Result<Option<String>, String> {
+        let Some(view) = self.view()? else {
+            return Ok(Some("the shard is not loaded".to_owned()));
+        };
+        for group_id in self.groups.iter().take(self.plan.groups.len()) {
+            let Some(group) = view.groups.iter().find(|group| group.group_id == *group_id) else {
+                return Ok(Some(format!("{group_id} does not exist")));
+            };
+            if &*group.state != "Stable" {
+                return Ok(Some(format!("{group_id} is {}", group.state)));
+            }
+            let mut members = BTreeSet::new();
+            let mut owned: BTreeSet<Partition> = BTreeSet::new();
+            let mut wanted: BTreeSet<Partition> = BTreeSet::new();
+            for client in &self.clients {
+                let Role::Consumer(consumer) = &client.role else {
+                    continue;
+                };
+                if consumer.group_id != *group_id {
+                    continue;
+                }
+                if !consumer.is_stable() || consumer.generation_id != group.generation_id {
+                    return Ok(Some(format!("{consumer:?} is not in {}", group.generation_id)));
+                }
+                members.insert(consumer.member_id.clone());
+                for topic in &consumer.topics {
+                    wanted.extend((0..TOPICS[*topic].1).map(|partition| (*topic, partition)));
+                }
+                if consumer.owned.iter().any(|partition| !owned.insert(*partition)) {
+                    return Ok(Some(format!("{group_id}: a partition has two owners")));
+                }
+            }
+            let known: BTreeSet<Text> = group.members.iter().map(|member| member.member_id.clone()).collect();
+            if known != members {
+                return Ok(Some(format!("{group_id}: has {known:?}, should have {members:?}")));
+            }
+            if owned != wanted {
+                return Ok(Some(format!("{group_id}: {owned:?} are owned, {wanted:?} are to be")));
+            }
+        }
+        Ok(None)
+    }
+}
+
+fn brief(response: &Response) -> String {
+    let mut text = format!("{response:?}");
+    if text.len() > 300 {
+        text.truncate(text.floor_char_boundary(300));
+        text.push_str("...");
+    }
+    text
+}
