@@ -1,5 +1,7 @@
 //! The command as a user or a script starts it: what it prints where, and how it ends.
 
+mod serving;
+
 use std::collections::BTreeMap;
 use std::net::{SocketAddr, TcpListener};
 use std::path::Path;
