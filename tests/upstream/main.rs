@@ -1,5 +1,7 @@
 //! Our own client against real brokers of each supported line: settings, the picture of the cluster, groups and offsets.
 
+mod groups;
+mod raw;
 mod sasl;
 mod topics;
 mod world;
