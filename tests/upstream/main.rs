@@ -2,6 +2,7 @@
 
 mod groups;
 mod raw;
+mod rights;
 mod sasl;
 mod topics;
 mod world;
