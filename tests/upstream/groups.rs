@@ -49,7 +49,7 @@ async fn commit(raw: &Raw, id: &str, partition: i32, offset: i64) -> Result<()> 
         let answer = raw.call(8, &request).await?;
         match answer.topics[0].partitions[0].error_code {
             0 => return Ok(()),
-            14..=16 => tokio::time::sleep(Duration::from_millis(100)).await,
+            14 | 15 => tokio::time::sleep(Duration::from_millis(100)).await,
             code => return Err(format!("commit of {id}: error {code}").into()),
         }
     }
@@ -206,6 +206,66 @@ async fn inspect_all(world: &World, kafka: &Kafka, version: &str) -> Result<()> 
         }
     }
     Ok(())
+}
+
+/// Whatever a moving coordinator answers, a group with offsets is never seen without them.
+#[test]
+fn groups_are_found_whole_while_their_coordinators_move() -> Result<()> {
+    const GROUPS: i64 = 40;
+    let mut kafka = Kafka::start_in(Network::Loopback, Options::new("4.4.0").nodes(3))?;
+    kafka.create_topic("orders", 1)?;
+    let world = World::new(&kafka, None);
+    world.wait("three nodes", |cluster| cluster.versions.len() == 3)?;
+    world.run(async {
+        world
+            .upstream
+            .inspect("warm-up")
+            .await
+            .map_err(|failure| failure.reason)?;
+        let raws = [1, 2, 3].map(|id| kafka.address(id));
+        for number in 0..GROUPS {
+            commit_anywhere(&raws, &format!("g-{number}"), number).await?;
+        }
+        Ok(())
+    })?;
+    kafka.kill(2);
+    let failed = world.run(async {
+        let mut inspections = tokio::task::JoinSet::new();
+        for number in 0..GROUPS {
+            let upstream = world.upstream.clone();
+            inspections.spawn(async move {
+                let mut failed = 0;
+                loop {
+                    match upstream.inspect(&format!("g-{number}")).await {
+                        Ok(found) => return (number, found, failed),
+                        Err(failure) if failed == 12 => panic!("g-{number}: {}", failure.reason),
+                        Err(_) => failed += 1,
+                    }
+                }
+            });
+        }
+        let mut all_failed = 0;
+        while let Some(inspected) = inspections.join_next().await {
+            let (number, found, failed) = inspected?;
+            assert_eq!(offsets_of(&found), BTreeMap::from([(0, number)]), "g-{number}");
+            all_failed += failed;
+        }
+        Ok(all_failed)
+    })?;
+    println!("{GROUPS} groups found after a node was killed, {failed} inspections in between were refused");
+    Ok(())
+}
+
+/// Commits at whichever node coordinates the group.
+async fn commit_anywhere(addresses: &[String], id: &str, offset: i64) -> Result<()> {
+    let mut last = None;
+    for address in addresses {
+        match commit(&Raw::connect(address).await?, id, 0, offset).await {
+            Ok(()) => return Ok(()),
+            Err(error) => last = Some(error),
+        }
+    }
+    Err(last.unwrap_or_else(|| "no address".into()))
 }
 
 #[test]
