@@ -80,8 +80,12 @@ struct ConfigArgs {
 
 #[derive(Debug, Args)]
 struct HealthArgs {
-    #[command(flatten)]
-    config: ConfigArgs,
+    /// The file that Convoke runs with.
+    #[arg(long, value_name = "FILE", env = "CONVOKE_CONFIG")]
+    config: Option<PathBuf>,
+    /// Its admin address (admin.listen).
+    #[arg(long, value_name = "IP:PORT")]
+    admin: Option<String>,
     /// Healthy only when clients are served (/readyz), not as soon as the process runs (/healthz).
     #[arg(long)]
     ready: bool,
@@ -135,7 +139,12 @@ fn check(args: &ConfigArgs) -> ExitCode {
 }
 
 fn health(args: &HealthArgs) -> ExitCode {
-    let address = match config::admin_address(&args.config.sources()) {
+    let sources = Sources {
+        file: args.config.clone(),
+        environment: environment(),
+        flags: named_flags([("--admin", "admin.listen", &args.admin)]),
+    };
+    let address = match config::admin_address(&sources) {
         Ok(address) => address,
         Err(error) => return wrong(&error),
     };
@@ -178,30 +187,35 @@ impl ConfigArgs {
     }
 
     fn sources(&self) -> Sources {
-        let named = [
+        let set = self.set.iter().map(|(key, value)| Flag {
+            flag: "--set".to_owned(),
+            key: key.clone(),
+            value: value.clone(),
+        });
+        let named = named_flags([
             ("--upstream", "upstream.bootstrap", &self.upstream),
             ("--listen", "listen.bootstrap", &self.listen),
             ("--data", "store.data", &self.data),
             ("--admin", "admin.listen", &self.admin),
             ("--log-level", "log.level", &self.log_level),
             ("--log-format", "log.format", &self.log_format),
-        ];
-        let named = named.into_iter().filter_map(|(flag, key, value)| {
-            Some(Flag {
-                flag: flag.to_owned(),
-                key: key.to_owned(),
-                value: value.clone()?,
-            })
-        });
-        let set = self.set.iter().map(|(key, value)| Flag {
-            flag: "--set".to_owned(),
-            key: key.clone(),
-            value: value.clone(),
-        });
+        ]);
         Sources {
             file: self.config.clone(),
             environment: environment(),
             flags: set.chain(named).collect(),
         }
     }
+}
+
+/// The flags that were given, of those with a key of their own.
+fn named_flags<const N: usize>(flags: [(&str, &str, &Option<String>); N]) -> Vec<Flag> {
+    let given = flags.into_iter().filter_map(|(flag, key, value)| {
+        Some(Flag {
+            flag: flag.to_owned(),
+            key: key.to_owned(),
+            value: value.clone()?,
+        })
+    });
+    given.collect()
 }

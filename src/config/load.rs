@@ -41,23 +41,26 @@ pub fn load(sources: &Sources) -> Result<Loaded, ConfigError> {
     }
 }
 
-/// The admin address alone, for asking a running Convoke; nothing else needs to be there or right.
+/// The admin address alone, for asking a running Convoke; no other key needs to be there or right.
 ///
 /// # Errors
-/// When it is given and is no address, or asks for any free port.
+/// When it is given and is no address, or asks for any free port, or when the file cannot be read.
 pub fn admin_address(sources: &Sources) -> Result<SocketAddr, ConfigError> {
-    let mut reader = Reader {
-        layers: Layers::read(sources),
-        problems: Vec::new(),
-    };
     let key = "admin.listen";
+    let mut layers = Layers::read(sources);
+    let mut problems = std::mem::take(&mut layers.problems);
+    problems.retain(|problem| problem.key.is_empty() || problem.key == key);
+    let mut reader = Reader { layers, problems };
     let listen = reader.optional(key, |text| match address(text)? {
         address if address.port() == 0 => Err(format!("`{text}` names no port; give the one that `ready` printed")),
         address => Ok(address),
     });
-    listen.ok_or(ConfigError {
-        problems: reader.problems,
-    })
+    match listen {
+        Some(address) if reader.problems.is_empty() => Ok(address),
+        _ => Err(ConfigError {
+            problems: reader.problems,
+        }),
+    }
 }
 
 /// Reads values and collects what is wrong with them.

@@ -305,4 +305,11 @@ async fn health_says_that_nothing_answers() {
     assert!(said.contains(&format!("nothing answers at http://{nobody}")), "{said}");
     let any = self::output(&mut convoke(&["health", "--admin", "127.0.0.1:0"])).await;
     assert_eq!(any.status.code(), Some(2), "{}", text(&any.stderr));
+    let absent = self::output(&mut convoke(&["health", "--config", "/nonexistent/c.yaml"])).await;
+    assert_eq!(absent.status.code(), Some(2));
+    assert!(
+        text(&absent.stderr).contains("cannot read /nonexistent/c.yaml"),
+        "{}",
+        text(&absent.stderr)
+    );
 }
