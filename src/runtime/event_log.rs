@@ -145,3 +145,6 @@ fn log_rebalance(event: &Event) {
         _ => {}
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -9,8 +9,10 @@ use crate::coordinator::input::DeletedTopic;
 use crate::coordinator::record::Record;
 use crate::coordinator::request::{Request, Response, Text};
 use crate::coordinator::settings::Settings;
-use crate::runtime::shard_of;
+use crate::runtime::{Coordinator, CoordinatorParts, shard_of};
 use crate::store::ShardId;
+use crate::store::embedded::EmbeddedStore;
+use crate::telemetry::metrics::Metrics;
 use crate::wire::error_code::ErrorCode;
 
 #[tokio::test(start_paused = true)]
@@ -136,7 +138,7 @@ async fn a_silent_member_loses_its_session_without_any_request() {
     let store = TestStore::new();
     let coordinator = start(&store, 1).await;
     let member_id = joined(&coordinator, "g").await;
-    let members = async |coordinator: &crate::runtime::Coordinator| {
+    let members = async |coordinator: &Coordinator| {
         let Response::View(view) = coordinator.call("g", Request::View).await else {
             panic!("no view");
         };
@@ -152,7 +154,7 @@ async fn a_silent_member_loses_its_session_without_any_request() {
 async fn settings_reach_every_shard() {
     let coordinator = start(&TestStore::new(), 4).await;
     let groups = ["a", "b", "c", "d"];
-    let session_too_short = async |coordinator: &crate::runtime::Coordinator, group_id: &str| {
+    let session_too_short = async |coordinator: &Coordinator, group_id: &str| {
         let Response::JoinGroup(response) = coordinator.call(group_id, join(group_id, "", 7_000)).await else {
             panic!("no join response");
         };
@@ -200,4 +202,57 @@ async fn offsets_of_deleted_topics_go_also_when_the_shard_was_loading() {
     for group_id in ["a", "b", "c"] {
         assert!(offsets(coordinator.call(group_id, fetch(group_id)).await).is_empty());
     }
+}
+
+/// The real store and several threads: what clients were told survives, whoever wrote beside whom.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn many_clients_commit_side_by_side_and_a_restart_finds_it_all() {
+    const CLIENTS: i32 = 16;
+    const COMMITS: i64 = 50;
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("state.redb");
+    let open = || {
+        let store = EmbeddedStore::open(&path, 8).expect("it opens");
+        Coordinator::start(CoordinatorParts {
+            store: Arc::new(store),
+            inspector: Arc::new(TestInspector::new()),
+            settings: Arc::new(settings()),
+            shards: 8,
+            seed: 7,
+            metrics: Arc::new(Metrics::new()),
+        })
+    };
+    let coordinator = open();
+    loaded(&coordinator).await;
+    let mut clients = tokio::task::JoinSet::new();
+    for client in 0..CLIENTS {
+        let coordinator = coordinator.clone();
+        clients.spawn(async move {
+            let group_id = format!("group-{}", client % 5);
+            for offset in 1..=COMMITS {
+                let response = coordinator.call(&group_id, commit(&group_id, client, offset)).await;
+                assert_eq!(response, committed(ErrorCode::NONE, client));
+            }
+        });
+    }
+    while let Some(ended) = clients.join_next().await {
+        ended.expect("every commit is answered");
+    }
+    coordinator.drain().await;
+    let mut state = coordinator.subscribe();
+    drop(coordinator);
+    // The last task lets go of the store before it lets go of this.
+    while state.changed().await.is_ok() {}
+
+    let coordinator = open();
+    loaded(&coordinator).await;
+    for group in 0..5 {
+        let group_id = format!("group-{group}");
+        let expected = (0..CLIENTS)
+            .filter(|client| client % 5 == group)
+            .map(|client| (client, COMMITS));
+        let found = offsets(coordinator.call(&group_id, fetch(&group_id)).await);
+        assert_eq!(found, expected.collect());
+    }
+    coordinator.drain().await;
 }

@@ -1,0 +1,117 @@
+use std::io::Write;
+use std::sync::{Mutex, PoisonError};
+
+use tracing_subscriber::fmt::MakeWriter;
+
+use super::*;
+use crate::coordinator::event::RebalanceReason;
+
+/// Where the log goes.
+#[derive(Clone, Default)]
+struct Lines(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Lines {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).write(bytes)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+impl MakeWriter<'_> for Lines {
+    type Writer = Self;
+
+    fn make_writer(&self) -> Self {
+        self.clone()
+    }
+}
+
+/// The lines that the events make, without their times.
+fn told(log: &mut EventLog, events: &[Event]) -> Vec<String> {
+    let lines = Lines::default();
+    let subscriber = tracing_subscriber::fmt()
+        .with_writer(lines.clone())
+        .without_time()
+        .with_target(false)
+        .with_ansi(false)
+        .finish();
+    tracing::subscriber::with_default(subscriber, || events.iter().for_each(|event| log.tell(event)));
+    let bytes = lines.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    let text = String::from_utf8(bytes).expect("text");
+    text.lines().map(|line| line.trim().to_owned()).collect()
+}
+
+fn event_log() -> EventLog {
+    EventLog::new(Arc::new(Metrics::new()))
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_rebalance_says_of_which_group_why_and_for_how_long() {
+    let group_id = Text::from("payments");
+    let started = Event::RebalanceStarted {
+        group_id: Arc::clone(&group_id),
+        generation_id: 4,
+        reason: RebalanceReason::SessionExpired,
+        member_id: Some(Text::from("m-1")),
+        client_reason: None,
+    };
+    let completed = Event::RebalanceCompleted {
+        group_id,
+        generation_id: 5,
+        members: 3,
+        took_ms: 1_250,
+    };
+    let lines = told(&mut event_log(), &[started, completed]);
+    assert_eq!(
+        lines,
+        [
+            r#"INFO rebalance started group="payments" generation=4 reason="session_expired" member="m-1""#,
+            r#"INFO rebalance completed group="payments" generation=5 members=3 took_ms=1250"#,
+        ]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_client_says_cannot_break_a_line() {
+    let left = Event::MemberRemoved {
+        group_id: Text::from("g"),
+        member_id: Text::from("m"),
+        group_instance_id: None,
+        client_id: Text::from("evil\nINFO all is well"),
+        client_host: Text::from("/127.0.0.1"),
+        reason: RebalanceReason::MemberLeft,
+        client_reason: Some(Text::from("\u{1b}[31mred\u{7}")),
+    };
+    let lines = told(&mut event_log(), &[left]);
+    assert_eq!(lines.len(), 1, "{lines:?}");
+    assert!(
+        lines[0].bytes().all(|byte| byte.is_ascii_graphic() || byte == b' '),
+        "{lines:?}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn commits_are_counted_and_not_logged() {
+    let metrics = Arc::new(Metrics::new());
+    let mut log = EventLog::new(Arc::clone(&metrics));
+    assert!(told(&mut log, &[Event::OffsetsCommitted { count: 7 }]).is_empty());
+    let shown = metrics.render().expect("text");
+    assert!(shown.contains("convoke_offsets_committed_total 7\n"), "{shown}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_upstream_that_cannot_be_asked_is_told_once_in_a_while_for_each_group() {
+    let mut log = event_log();
+    let failed = |group_id: &str| Event::InspectFailed {
+        group_id: Text::from(group_id),
+        reason: "out of reach".to_owned(),
+    };
+    assert_eq!(
+        told(&mut log, &[failed("a"), failed("a"), failed("b"), failed("a")]).len(),
+        2
+    );
+    tokio::time::advance(REPEAT_AFTER).await;
+    assert_eq!(told(&mut log, &[failed("a"), failed("a")]).len(), 1);
+}
