@@ -1,6 +1,6 @@
 //! Events of a shard, as log lines and counts.
 
-use std::collections::HashMap;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,17 +14,22 @@ use crate::telemetry::metrics::Metrics;
 /// How often it is logged that the upstream cannot be asked about a group, whose clients retry all the time.
 const REPEAT_AFTER: Duration = Duration::from_secs(30);
 
+/// Groups of one shard about which that is logged in this time; when the upstream is gone, it is so for all of them.
+const TOLD_MAX: usize = 5;
+
 /// Tells the events of one shard: every one is counted, those that matter to a person on call are logged.
 pub(super) struct EventLog {
     metrics: Arc<Metrics>,
-    told: HashMap<Text, Instant>,
+    told: BTreeSet<Text>,
+    told_since: Instant,
 }
 
 impl EventLog {
     pub(super) fn new(metrics: Arc<Metrics>) -> Self {
         Self {
             metrics,
-            told: HashMap::new(),
+            told: BTreeSet::new(),
+            told_since: Instant::now(),
         }
     }
 
@@ -39,15 +44,13 @@ impl EventLog {
         }
     }
 
-    /// Whether nothing was told of the group's trouble lately.
+    /// Whether nothing was told of the group's trouble lately, nor of too many others'.
     fn is_news(&mut self, group_id: &Text) -> bool {
-        let now = Instant::now();
-        self.told.retain(|_, told| now.duration_since(*told) < REPEAT_AFTER);
-        if self.told.contains_key(group_id) {
-            return false;
+        if self.told_since.elapsed() >= REPEAT_AFTER {
+            self.told.clear();
+            self.told_since = Instant::now();
         }
-        self.told.insert(Arc::clone(group_id), now);
-        true
+        self.told.len() < TOLD_MAX && self.told.insert(Arc::clone(group_id))
     }
 }
 

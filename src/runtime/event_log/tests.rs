@@ -112,6 +112,8 @@ async fn an_upstream_that_cannot_be_asked_is_told_once_in_a_while_for_each_group
         told(&mut log, &[failed("a"), failed("a"), failed("b"), failed("a")]).len(),
         2
     );
+    let others: Vec<Event> = (0..100).map(|number| failed(&format!("group-{number}"))).collect();
+    assert_eq!(told(&mut log, &others).len(), TOLD_MAX - 2, "more would only repeat it");
     tokio::time::advance(REPEAT_AFTER).await;
     assert_eq!(told(&mut log, &[failed("a"), failed("a")]).len(), 1);
 }
