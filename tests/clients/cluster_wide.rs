@@ -1,18 +1,20 @@
 //! What does not depend on the client's library: broker restarts, node failures, SASL, other kinds of groups.
 
+use std::time::{Duration, Instant};
+
 use convoke_support::Result;
 use convoke_support::kafka::USERS;
 use serde_json::json;
 
 use crate::Trial;
-use crate::member::{Member, produce, produce_with, read_all, settle, values};
+use crate::member::{LIMIT, Member, produce, produce_with, read_all, settle, values};
 use crate::stage::Stage;
 use crate::stock::Stock;
 
 pub fn one_node() -> Vec<Trial> {
     vec![
         Trial::new("the broker restarts under load", broker_restarts_under_load),
-        Trial::new("a share group works beside", share_group),
+        Trial::new("Convoke waits for an upstream that is not up yet", upstream_comes_later),
     ]
 }
 
@@ -77,23 +79,33 @@ fn broker_restarts_under_load(stage: &mut Stage) -> Result<()> {
     member.close()
 }
 
-fn share_group(stage: &mut Stage) -> Result<()> {
-    let (topic, group) = (stage.topic(2)?, stage.name("share"));
-    let (bootstrap, setting) = (stage.bootstrap(), "share.auto.offset.reset=earliest");
-    let arguments = [
-        "--bootstrap-server",
-        &bootstrap,
-        "--alter",
-        "--group",
-        &group,
-        "--add-config",
-        setting,
-    ];
-    stage.tool("4.4.0", "org.apache.kafka.tools.ConfigCommand", &arguments)?;
-    let mut member = Member::consumer(stage, Stock::Java440, &group, &topic, &json!({"protocol": "share"}))?;
-    produce(stage, Stock::Java440, &topic, 2, "a", 40)?;
-    read_all(&mut [&mut member], &values("a", 40))?;
-    member.close()
+fn upstream_comes_later(stage: &mut Stage) -> Result<()> {
+    stage.kafka.stop(1)?;
+    let mut late = stage.another_convoke()?;
+    let address = stage.kafka.address(1);
+    let deadline = Instant::now() + LIMIT;
+    loop {
+        let said = late.get("/readyz");
+        match &said {
+            Ok((503, body)) if body.contains("upstream") && body.contains(&address) => break,
+            _ if Instant::now() > deadline => return Err(format!("/readyz does not say why: {said:?}").into()),
+            // /readyz is asked, not told: nothing to await.
+            _ => std::thread::sleep(Duration::from_millis(50)),
+        }
+    }
+    stage.kafka.restart(1)?;
+    late.wait_ready()?;
+    let (status, body) = late.get("/readyz")?;
+    if status != 200 {
+        return Err(format!("ready, but /readyz says {status}: {body}").into());
+    }
+    let (topic, group) = (stage.topic(1)?, stage.name("group"));
+    let through = json!({"bootstrap": late.bootstrap()});
+    produce_with(stage, Stock::Librdkafka, &topic, 1, "a", 10, &through)?;
+    let mut member = Member::consumer(stage, Stock::Java440, &group, &topic, &through)?;
+    read_all(&mut [&mut member], &values("a", 10))?;
+    member.close()?;
+    late.stop()
 }
 
 fn nodes_die_in_turn(stage: &mut Stage) -> Result<()> {

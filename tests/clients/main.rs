@@ -1,17 +1,23 @@
 //! Stock clients against real brokers, through Convoke.
 //!
-//! Each scenario is written once, against the line protocol of `PROTOCOL.md`, and runs for each client. Trials run one after
-//! the other on one cluster for each upstream version; groups and topics are each trial's own. `CONVOKE_TEST_DIRECT=1` runs
-//! the scenarios against the brokers themselves, which shows that the scenario is right and what the brokers answer.
+//! Each scenario is written once, against the line protocol of `PROTOCOL.md`, and runs for each client. A plan has a cluster of
+//! its own, its trials run one after the other, and two plans run at the same time (`CONVOKE_TEST_JOBS` for more or fewer);
+//! groups and topics are each trial's own. `CONVOKE_TEST_DIRECT=1` runs the scenarios against the brokers themselves, which
+//! shows that the scenario is right and what the brokers answer.
 
+mod admin;
+mod admin_calls;
 mod cluster_wide;
 mod member;
+mod mixed;
+mod other_groups;
 mod scenario;
 mod stage;
 mod stock;
 mod tools;
 
 use std::process::ExitCode;
+use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 use convoke_support::Result;
@@ -21,7 +27,7 @@ use stage::Stage;
 use stock::Stock;
 
 /// What a trial does on its stage.
-type Scenario = Box<dyn Fn(&mut Stage) -> Result<()>>;
+type Scenario = Box<dyn Fn(&mut Stage) -> Result<()> + Send>;
 
 /// One trial of a stage.
 struct Trial {
@@ -30,7 +36,7 @@ struct Trial {
 }
 
 impl Trial {
-    fn new(name: impl Into<String>, run: impl Fn(&mut Stage) -> Result<()> + 'static) -> Self {
+    fn new(name: impl Into<String>, run: impl Fn(&mut Stage) -> Result<()> + Send + 'static) -> Self {
         Self {
             name: name.into(),
             run: Box::new(run),
@@ -58,26 +64,66 @@ fn main() -> ExitCode {
         }
         return ExitCode::SUCCESS;
     }
-    let (mut passed, mut failed) = (0, Vec::new());
-    for plan in plans() {
-        run(plan, &filters, &mut passed, &mut failed);
-    }
-    for (name, error) in &failed {
+    let outcome = run_all(&filters);
+    for (name, error) in &outcome.failed {
         println!("\n---- {name}\n{error}");
     }
-    let verdict = if failed.is_empty() { "ok" } else { "FAILED" };
+    let verdict = if outcome.failed.is_empty() { "ok" } else { "FAILED" };
     println!(
-        "\ntest result: {verdict}. {passed} passed; {} failed; 0 ignored; 0 measured; 0 filtered out",
-        failed.len()
+        "\ntest result: {verdict}. {} passed; {} failed; 0 ignored; 0 measured; 0 filtered out",
+        outcome.passed,
+        outcome.failed.len()
     );
-    if failed.is_empty() {
+    if outcome.failed.is_empty() {
         ExitCode::SUCCESS
     } else {
         ExitCode::FAILURE
     }
 }
 
-fn run(plan: Plan, filters: &[String], passed: &mut usize, failed: &mut Vec<(String, String)>) {
+/// What came of the trials so far.
+#[derive(Default)]
+struct Outcome {
+    passed: usize,
+    /// Names with what went wrong.
+    failed: Vec<(String, String)>,
+}
+
+impl Outcome {
+    fn note(&mut self, name: &str, began: Instant, result: Result<(), String>) {
+        let seconds = began.elapsed().as_secs_f32();
+        match result {
+            Ok(()) => {
+                println!("test {name} ... ok ({seconds:.1} s)");
+                self.passed += 1;
+            }
+            Err(error) => {
+                println!("test {name} ... FAILED ({seconds:.1} s)");
+                self.failed.push((name.to_owned(), error));
+            }
+        }
+    }
+}
+
+fn run_all(filters: &[String]) -> Outcome {
+    let jobs = std::env::var("CONVOKE_TEST_JOBS")
+        .ok()
+        .and_then(|jobs| jobs.parse().ok());
+    let (waiting, outcome) = (Mutex::new(plans().into_iter()), Mutex::new(Outcome::default()));
+    std::thread::scope(|scope| {
+        for _ in 0..jobs.unwrap_or(2) {
+            scope.spawn(|| {
+                let next = || waiting.lock().unwrap_or_else(PoisonError::into_inner).next();
+                while let Some(plan) = next() {
+                    run(plan, filters, &outcome);
+                }
+            });
+        }
+    });
+    outcome.into_inner().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn run(plan: Plan, filters: &[String], outcome: &Mutex<Outcome>) {
     let chosen: Vec<_> = plan
         .trials
         .into_iter()
@@ -87,58 +133,55 @@ fn run(plan: Plan, filters: &[String], passed: &mut usize, failed: &mut Vec<(Str
     if chosen.is_empty() {
         return;
     }
+    let note = |name: &str, began, result| {
+        let mut outcome = outcome.lock().unwrap_or_else(PoisonError::into_inner);
+        outcome.note(name, began, result);
+    };
+    let began = Instant::now();
     let mut stage = match Stage::start(plan.options) {
         Ok(stage) => stage,
-        Err(error) => {
-            failed.push((plan.name.to_owned(), error.to_string()));
-            return;
-        }
+        Err(error) => return note(plan.name, began, Err(error.to_string())),
     };
     for (name, trial) in chosen {
         let began = Instant::now();
         let result = stage.prepare().and_then(|()| (trial.run)(&mut stage));
-        let seconds = began.elapsed().as_secs_f32();
-        match result {
-            Ok(()) => {
-                println!("test {name} ... ok ({seconds:.1} s)");
-                *passed += 1;
-            }
-            Err(error) => {
-                println!("test {name} ... FAILED ({seconds:.1} s)");
-                failed.push((name, format!("{error}\n{}", stage.report())));
-            }
-        }
+        note(
+            &name,
+            began,
+            result.map_err(|error| format!("{error}\n{}", stage.report())),
+        );
     }
 }
 
+/// The longest first, so that the end is not one plan alone.
 fn plans() -> Vec<Plan> {
     let newest = Options::new("4.4.0");
+    let plan = |name, options: &Options, trials| Plan {
+        name,
+        options: options.clone(),
+        trials,
+    };
+    let every_scenario = |stocks: &[Stock]| stocks.iter().copied().flat_map(scenario::all).collect();
     let mut plans = vec![
-        Plan {
-            name: "on 4.4.0",
-            options: newest.clone(),
-            trials: newest_trials(),
-        },
-        Plan {
-            name: "on 3.8.1",
-            options: Options::new("3.8.1"),
-            trials: older_trials(),
-        },
-        Plan {
-            name: "on 4.1.1",
-            options: Options::new("4.1.1"),
-            trials: older_trials(),
-        },
-        Plan {
-            name: "with SASL on 4.4.0",
-            options: newest.clone().sasl(),
-            trials: cluster_wide::sasl(),
-        },
-        Plan {
-            name: "on three nodes of 4.4.0",
-            options: newest.nodes(3),
-            trials: cluster_wide::three_nodes(),
-        },
+        plan("on 4.4.0", &newest, every_scenario(&[Stock::Java440, Stock::Java381])),
+        plan(
+            "on 4.4.0",
+            &newest,
+            every_scenario(&[Stock::Librdkafka, Stock::FranzGo, Stock::KafkaPython]),
+        ),
+        plan("on 4.4.0", &newest, whole_cluster_trials()),
+        plan(
+            "on 3.8.1",
+            &Options::new("3.8.1"),
+            older_trials(&[&[0, 10, 1], &[0, 9]]),
+        ),
+        plan("on 4.1.1", &Options::new("4.1.1"), older_trials(&[&[1, 0]])),
+        plan("with SASL on 4.4.0", &newest.clone().sasl(), cluster_wide::sasl()),
+        plan(
+            "on three nodes of 4.4.0",
+            &newest.clone().nodes(3),
+            cluster_wide::three_nodes(),
+        ),
     ];
     if stage::direct() {
         plans
@@ -148,17 +191,22 @@ fn plans() -> Vec<Plan> {
     plans
 }
 
-/// Everything, for every client.
-fn newest_trials() -> Vec<Trial> {
-    let mut trials: Vec<_> = Stock::ALL.into_iter().flat_map(scenario::all).collect();
-    trials.extend(cluster_wide::one_node());
+/// What does not belong to one client's library.
+fn whole_cluster_trials() -> Vec<Trial> {
+    let mut trials = cluster_wide::one_node();
+    trials.extend(other_groups::all());
+    trials.extend(mixed::all());
+    trials.extend(admin_calls::all(&[Stock::Java440, Stock::Java381]));
+    trials.extend(scenario::oldest::all(&[&[1, 0], &[2, 0]]));
     trials.extend(tools::all(&["4.4.0", "3.8.1"]));
     trials
 }
 
-/// What differs most between brokers: versions, features, the import.
-fn older_trials() -> Vec<Trial> {
+/// What differs most between brokers: versions, features, the import. `pinned` are the versions that kafka-python is held to.
+fn older_trials(pinned: &[&'static [i64]]) -> Vec<Trial> {
     let mut trials: Vec<_> = Stock::ALL.into_iter().flat_map(scenario::essentials).collect();
+    trials.extend(scenario::oldest::all(pinned));
+    trials.extend(admin_calls::all(&[Stock::Java440]));
     trials.extend(tools::all(&["4.4.0"]));
     trials
 }

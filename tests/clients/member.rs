@@ -75,7 +75,8 @@ impl Member {
         Self::start(stage, stock, merged(config, extra))
     }
 
-    fn start(stage: &Stage, stock: Stock, config: Value) -> Result<Self> {
+    /// A client in the role that `config` names.
+    pub fn start(stage: &Stage, stock: Stock, config: Value) -> Result<Self> {
         let direct = config["direct"] == true;
         let bootstrap = if direct {
             stage.kafka.bootstrap()
@@ -246,6 +247,27 @@ pub fn read_all(members: &mut [&mut Member], wanted: &BTreeSet<String>) -> Resul
                 .collect();
             let report: String = members.iter().map(|member| member.process.report()).collect();
             return Err(format!("records are missing, among them {missing:?}\n{report}").into());
+        }
+    }
+}
+
+/// Waits until the members have committed `count` records between them; whoever committed a partition last counts.
+pub fn committed_by(members: &mut [&mut Member], count: i64) -> Result<()> {
+    let deadline = Instant::now() + LIMIT;
+    loop {
+        for member in members.iter_mut() {
+            member.take_in(Duration::from_millis(20));
+        }
+        let mut newest = BTreeMap::new();
+        for (partition, offset) in members.iter().flat_map(|member| &member.told.committed) {
+            let known: &mut i64 = newest.entry(partition).or_default();
+            *known = (*known).max(*offset);
+        }
+        if newest.values().sum::<i64>() >= count {
+            return Ok(());
+        }
+        if Instant::now() > deadline {
+            return Err(format!("{count} records were read, committed are {newest:?}").into());
         }
     }
 }

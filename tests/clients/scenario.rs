@@ -1,11 +1,18 @@
 //! What is tried with each stock client on a cluster of one node.
 
 mod durability;
+mod growth;
+mod interruptions;
+pub mod oldest;
 mod sharing;
 mod statics;
 mod takeover;
+mod transactions;
+
+use convoke_support::Result;
 
 use crate::Trial;
+use crate::stage::{Stage, direct};
 use crate::stock::Stock;
 
 /// Every scenario that the client has the features for.
@@ -17,7 +24,7 @@ pub fn all(stock: Stock) -> Vec<Trial> {
             move |stage| sharing::two_members_share(stage, stock, assignor),
         ));
     }
-    let mut add = |what: &str, run: fn(&mut crate::stage::Stage, Stock) -> convoke_support::Result<()>| {
+    let mut add = |what: &str, run: fn(&mut Stage, Stock) -> Result<()>| {
         trials.push(Trial::new(format!("{}: {what}", stock.name()), move |stage| {
             run(stage, stock)
         }));
@@ -32,13 +39,35 @@ pub fn all(stock: Stock) -> Vec<Trial> {
         "a static member restarts without a rebalance",
         statics::restart_without_rebalance,
     );
+    add(
+        "new partitions of a topic are shared out",
+        growth::new_partitions_are_shared,
+    );
+    add(
+        "goes on when Convoke is stopped and started under load",
+        interruptions::stopped_under_load,
+    );
+    if matches!(stock, Stock::Java381 | Stock::Java440) {
+        // The others join again by themselves when they have heard nothing for the length of a session.
+        add(
+            "no member is thrown out when Convoke stands still",
+            interruptions::suspended_longer_than_sessions,
+        );
+    }
+    if matches!(stock, Stock::Java381 | Stock::Java440 | Stock::Librdkafka) {
+        add("transactions commit and abort", transactions::commit_and_abort);
+        add(
+            "Convoke refuses a transaction's offsets at once",
+            transactions::offsets_are_refused,
+        );
+    }
     trials
 }
 
 /// What is tried on every upstream version.
 pub fn essentials(stock: Stock) -> Vec<Trial> {
     let mut trials = Vec::new();
-    let mut add = |what: &str, run: fn(&mut crate::stage::Stage, Stock) -> convoke_support::Result<()>| {
+    let mut add = |what: &str, run: fn(&mut Stage, Stock) -> Result<()>| {
         trials.push(Trial::new(format!("{}: {what}", stock.name()), move |stage| {
             run(stage, stock)
         }));
@@ -55,4 +84,15 @@ pub fn essentials(stock: Stock) -> Vec<Trial> {
         takeover::live_members_upstream,
     );
     trials
+}
+
+/// The generation as Convoke shows it; always the same in a direct run, where nobody shows it.
+pub fn generation(stage: &mut Stage, group: &str) -> Result<i64> {
+    if direct() {
+        return Ok(0);
+    }
+    let shown = stage.convoke()?.group(group)?.ok_or("the group is not in /groups")?;
+    shown["generation_id"]
+        .as_i64()
+        .ok_or_else(|| format!("no generation_id in {shown}").into())
 }

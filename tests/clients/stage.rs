@@ -6,7 +6,12 @@ use std::time::Duration;
 
 use convoke_support::convoke::Convoke;
 use convoke_support::kafka::{Kafka, Options};
+use convoke_support::process::Process;
 use convoke_support::{Result, jars, process};
+use serde_json::json;
+
+use crate::admin::Admin;
+use crate::stock::Stock;
 
 static COUNT: AtomicU32 = AtomicU32::new(0);
 
@@ -17,8 +22,10 @@ pub fn direct() -> bool {
 
 #[derive(Debug)]
 pub struct Stage {
-    // Dropped first: it lives in the cluster's network.
+    // Dropped first: they live in the cluster's network.
     convoke: Option<Convoke>,
+    /// An admin client beside the brokers, past Convoke.
+    admin: Admin,
     pub kafka: Kafka,
 }
 
@@ -30,7 +37,8 @@ impl Stage {
         } else {
             Some(Self::convoke_for(&kafka)?)
         };
-        Ok(Self { convoke, kafka })
+        let admin = Admin::beside_brokers(&kafka, Stock::Java440)?;
+        Ok(Self { convoke, admin, kafka })
     }
 
     fn convoke_for(kafka: &Kafka) -> Result<Convoke> {
@@ -40,7 +48,7 @@ impl Stage {
     /// Brings back what an earlier trial that failed may have left dead.
     pub fn prepare(&mut self) -> Result<()> {
         if let Some(convoke) = &mut self.convoke
-            && convoke.process().is_err()
+            && convoke.process().map_or(true, Process::has_ended)
         {
             convoke.restart(&self.kafka)?;
         }
@@ -82,10 +90,21 @@ impl Stage {
     }
 
     /// A new topic with that many partitions.
-    pub fn topic(&self, partitions: u32) -> Result<String> {
+    pub fn topic(&mut self, partitions: u32) -> Result<String> {
         let name = self.name("topic");
-        self.kafka.create_topic(&name, partitions)?;
+        self.admin
+            .answer("createTopic", json!({"topic": name, "partitions": partitions}))?;
         Ok(name)
+    }
+
+    /// The admin client beside the brokers, past Convoke.
+    pub const fn admin(&mut self) -> &mut Admin {
+        &mut self.admin
+    }
+
+    /// A second Convoke in front of the same cluster, on data and ports of its own; it need not be ready.
+    pub fn another_convoke(&self) -> Result<Convoke> {
+        Convoke::launch(env!("CARGO_BIN_EXE_convoke"), &self.kafka, &[])
     }
 
     /// Runs one of Kafka's own tools of that version as a client does.
@@ -97,6 +116,15 @@ impl Stage {
             .arg(libs)
             .arg(class);
         process::run(class, command_with(command, arguments), Duration::from_secs(90))
+    }
+
+    /// SIGTERM for Convoke, a clean end, and a start on the same data and ports.
+    pub fn stop_and_restart_convoke(&mut self) -> Result<()> {
+        if let Some(convoke) = &mut self.convoke {
+            convoke.stop()?;
+            convoke.restart(&self.kafka)?;
+        }
+        Ok(())
     }
 
     /// The end of Convoke's log, for a failure's report.

@@ -6,13 +6,16 @@ use std::process::Command;
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use convoke_support::{Result, jars, process};
+use convoke_support::jars::{self, Artifact};
+use convoke_support::{Result, process};
 
 const BUILD_LIMIT: Duration = Duration::from_secs(600);
 
 /// A stock client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stock {
+    /// The oldest line that brokers of 4.x still serve: no cooperative assignor, no static members.
+    Java211,
     Java381,
     Java440,
     Librdkafka,
@@ -21,6 +24,7 @@ pub enum Stock {
 }
 
 impl Stock {
+    /// The clients that every scenario is for.
     pub const ALL: [Self; 5] = [
         Self::Java381,
         Self::Java440,
@@ -31,6 +35,7 @@ impl Stock {
 
     pub const fn name(self) -> &'static str {
         match self {
+            Self::Java211 => "Java 2.1.1",
             Self::Java381 => "Java 3.8.1",
             Self::Java440 => "Java 4.4.0",
             Self::Librdkafka => "librdkafka",
@@ -43,6 +48,7 @@ impl Stock {
     pub const fn assignors(self) -> &'static [&'static str] {
         match self {
             Self::Java381 | Self::Java440 | Self::FranzGo => &["range", "roundrobin", "sticky", "cooperative-sticky"],
+            Self::Java211 => &["range", "roundrobin", "sticky"],
             Self::Librdkafka => &["range", "roundrobin", "cooperative-sticky"],
             Self::KafkaPython => &["range", "roundrobin"],
         }
@@ -51,8 +57,25 @@ impl Stock {
     /// The program and its fixed arguments, built when this is the first use.
     pub fn program(self) -> Result<(String, Vec<String>)> {
         match self {
-            Self::Java381 => java("3.8.1", "classic-only"),
-            Self::Java440 => java("4.4.0", "share"),
+            Self::Java211 => java("2.1.1", &[oldest_jars()?], &["Client", "Role"]),
+            Self::Java381 => java(
+                "3.8.1",
+                &[jars::kafka("3.8.1")?],
+                &["Client", "Role", "AdminRole", "TransactionRole"],
+            ),
+            Self::Java440 => java(
+                "4.4.0",
+                &[jars::kafka("4.4.0")?, streams_jar()?],
+                &[
+                    "Client",
+                    "Role",
+                    "AdminRole",
+                    "NewestAdminRole",
+                    "ShareRole",
+                    "StreamsRole",
+                    "TransactionRole",
+                ],
+            ),
             Self::Librdkafka => python("librdkafka_client.py"),
             Self::KafkaPython => python("kafka_python_client.py"),
             Self::FranzGo => Ok((text(&go()?), Vec::new())),
@@ -86,23 +109,59 @@ fn build_once(
     built.clone().map_err(Into::into)
 }
 
-fn java(version: &str, extra: &str) -> Result<(String, Vec<String>)> {
-    static OLD: OnceLock<Result<(), String>> = OnceLock::new();
-    static NEW: OnceLock<Result<(), String>> = OnceLock::new();
-    let libs = text(&jars::kafka(version)?.join("*"));
-    let classes = text(&jars::cache().join(format!("java-client-{version}")));
-    let cell = if version.starts_with("3.") { &OLD } else { &NEW };
+/// kafka-clients 2.1.1 on its own, with the JSON library that the client program needs.
+fn oldest_jars() -> Result<PathBuf> {
+    let json = Artifact {
+        group: "com.fasterxml.jackson.core",
+        id: "jackson-databind",
+        version: "2.16.2",
+        with_dependencies: true,
+    };
+    jars::fetch(
+        "kafka-clients-2.1.1",
+        &[Artifact::kafka("kafka-clients", "2.1.1"), json],
+    )
+}
+
+/// Kafka Streams without RocksDB (70 MB), which a topology without state does not load.
+fn streams_jar() -> Result<PathBuf> {
+    let streams = Artifact {
+        with_dependencies: false,
+        ..Artifact::kafka("kafka-streams", "4.4.0")
+    };
+    jars::fetch("kafka-streams-4.4.0", &[streams])
+}
+
+fn java(version: &str, jars: &[PathBuf], classes: &[&str]) -> Result<(String, Vec<String>)> {
+    static BUILT: [OnceLock<Result<(), String>>; 3] = [const { OnceLock::new() }; 3];
+    let cell = match version {
+        "2.1.1" => &BUILT[0],
+        "3.8.1" => &BUILT[1],
+        _ => &BUILT[2],
+    };
+    let libs: Vec<_> = jars.iter().map(|folder| text(&folder.join("*"))).collect();
+    let libs = libs.join(":");
+    let folder = jars::cache().join(format!("java-client-{version}"));
     build_once(cell, &format!("Java {version}"), || {
+        let sources: Vec<_> = classes
+            .iter()
+            .map(|class| sources().join(format!("java/{class}.java")))
+            .collect();
+        let stamp = sources.iter().map(fs::read).collect::<Result<Vec<_>, _>>()?.concat();
+        let built = folder.join("built-from");
+        if fs::read(&built).is_ok_and(|before| before == stamp) {
+            return Ok(());
+        }
+        // Classes that are no longer built must not be found.
+        let _ = fs::remove_dir_all(&folder);
         let mut command = Command::new("javac");
-        command.args(["-nowarn", "-d", &classes, "-cp", &libs]);
-        command
-            .arg(sources().join("java/Client.java"))
-            .arg(sources().join("java").join(extra).join("ShareRole.java"));
-        process::run("javac", command, BUILD_LIMIT).map(drop)
+        command.args(["-nowarn", "-cp", &libs, "-d"]).arg(&folder).args(sources);
+        process::run("javac", command, BUILD_LIMIT)?;
+        Ok(fs::write(built, stamp)?)
     })?;
     let arguments = ["-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp"].map(str::to_owned);
     let mut arguments = arguments.to_vec();
-    arguments.extend([format!("{classes}:{libs}"), "Client".to_owned()]);
+    arguments.extend([format!("{}:{libs}", text(&folder)), "Client".to_owned()]);
     Ok(("java".to_owned(), arguments))
 }
 

@@ -21,13 +21,14 @@ import (
 
 type config struct {
 	Role, Bootstrap, Topic, Prefix, Acks, Group, Assignor, Protocol string
-	ClientID                                                       string `json:"client_id"`
-	InstanceID                                                     string `json:"instance_id"`
-	Count, Partitions                                              int
-	Topics                                                         []string
-	SessionTimeoutMs                                               int `json:"session_timeout_ms"`
-	HeartbeatMs                                                    int `json:"heartbeat_ms"`
-	Sasl                                                           *struct{ Mechanism, Username, Password string }
+	ClientID                                                        string `json:"client_id"`
+	InstanceID                                                      string `json:"instance_id"`
+	Count, Partitions                                               int
+	Topics                                                          []string
+	SessionTimeoutMs                                                int `json:"session_timeout_ms"`
+	HeartbeatMs                                                     int `json:"heartbeat_ms"`
+	MetadataMaxAgeMs                                                int `json:"metadata_max_age_ms"`
+	Sasl                                                            *struct{ Mechanism, Username, Password string }
 }
 
 var output sync.Mutex
@@ -56,6 +57,10 @@ func common(c config) []kgo.Opt {
 		kgo.SeedBrokers(strings.Split(c.Bootstrap, ",")...),
 		kgo.ClientID(c.ClientID),
 		kgo.RetryTimeout(60 * time.Second),
+	}
+	if c.MetadataMaxAgeMs > 0 {
+		age := time.Duration(c.MetadataMaxAgeMs) * time.Millisecond
+		options = append(options, kgo.MetadataMaxAge(age), kgo.MetadataMinAge(age/2))
 	}
 	if c.Sasl != nil {
 		switch c.Sasl.Mechanism {

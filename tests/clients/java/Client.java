@@ -16,15 +16,32 @@ import org.apache.kafka.common.serialization.*;
 
 /** The stock Java client behind the line protocol of PROTOCOL.md. */
 public final class Client {
-    private static final ObjectMapper JSON = new ObjectMapper();
+    static final ObjectMapper JSON = new ObjectMapper();
+    // By name: the oldest client version has no cooperative assignor.
+    private static final String ASSIGNORS = "org.apache.kafka.clients.consumer.";
 
     public static void main(String[] arguments) throws Exception {
         JsonNode config = JSON.readTree(arguments[0]);
         switch (config.get("role").asText()) {
             case "producer" -> produce(config);
             case "consumer" -> consume(config);
+            case "transactional" -> role("TransactionRole").run(config);
+            case "streams" -> role("StreamsRole").run(config);
+            case "admin" -> role("NewestAdminRole", "AdminRole").run(config);
             default -> throw new IllegalArgumentException(config.get("role").asText());
         }
+    }
+
+    /** The first of these roles that was compiled for this client version. */
+    private static Role role(String... names) throws ReflectiveOperationException {
+        for (String name : names) {
+            try {
+                return (Role) Class.forName(name).getDeclaredConstructor().newInstance();
+            } catch (ClassNotFoundException e) {
+                // This version does not have the feature; the next name may do.
+            }
+        }
+        throw new UnsupportedOperationException("this client version has no " + String.join(" or ", names));
     }
 
     static synchronized void say(String event, Object... fields) {
@@ -46,6 +63,9 @@ public final class Client {
         properties.put("bootstrap.servers", config.get("bootstrap").asText());
         properties.put("client.id", config.path("client_id").asText("java"));
         properties.put("reconnect.backoff.max.ms", "500");
+        if (config.hasNonNull("metadata_max_age_ms")) {
+            properties.put("metadata.max.age.ms", config.get("metadata_max_age_ms").asText());
+        }
         if (config.hasNonNull("sasl")) {
             JsonNode sasl = config.get("sasl");
             String mechanism = sasl.get("mechanism").asText();
@@ -75,12 +95,16 @@ public final class Client {
         properties.put("linger.ms", "5");
         int count = config.get("count").asInt();
         int partitions = config.path("partitions").asInt(1);
+        int interval = config.path("interval_ms").asInt(0);
         try (KafkaProducer<String, String> producer =
                  new KafkaProducer<>(properties, new StringSerializer(), new StringSerializer())) {
             List<java.util.concurrent.Future<RecordMetadata>> sent = new ArrayList<>();
             for (int i = 0; i < count; i++) {
                 sent.add(producer.send(new ProducerRecord<>(config.get("topic").asText(), i % partitions, null,
                     config.get("prefix").asText() + "-" + i)));
+                if (interval > 0) {
+                    Thread.sleep(interval);
+                }
             }
             producer.flush();
             for (var future : sent) {
@@ -96,12 +120,13 @@ public final class Client {
         properties.put("auto.offset.reset", "earliest");
         properties.put("enable.auto.commit", "false");
         properties.put("max.poll.records", "50");
+        properties.put("isolation.level", config.path("isolation_level").asText("read_uncommitted"));
         if (config.hasNonNull("instance_id")) {
             properties.put("group.instance.id", config.get("instance_id").asText());
         }
         String protocol = config.path("protocol").asText("classic");
         if ("share".equals(protocol)) {
-            ShareRole.consume(config, common(config));
+            role("ShareRole").run(config);
             return;
         }
         if ("consumer".equals(protocol)) {
@@ -110,10 +135,10 @@ public final class Client {
             properties.put("session.timeout.ms", config.path("session_timeout_ms").asText("10000"));
             properties.put("heartbeat.interval.ms", config.path("heartbeat_ms").asText("500"));
             properties.put("partition.assignment.strategy", switch (config.path("assignor").asText("range")) {
-                case "range" -> RangeAssignor.class.getName();
-                case "roundrobin" -> RoundRobinAssignor.class.getName();
-                case "sticky" -> StickyAssignor.class.getName();
-                case "cooperative-sticky" -> CooperativeStickyAssignor.class.getName();
+                case "range" -> ASSIGNORS + "RangeAssignor";
+                case "roundrobin" -> ASSIGNORS + "RoundRobinAssignor";
+                case "sticky" -> ASSIGNORS + "StickyAssignor";
+                case "cooperative-sticky" -> ASSIGNORS + "CooperativeStickyAssignor";
                 default -> throw new IllegalArgumentException(config.get("assignor").asText());
             });
         }

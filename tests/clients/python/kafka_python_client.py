@@ -12,6 +12,10 @@ ASSIGNORS = {"range": RangePartitionAssignor, "roundrobin": RoundRobinPartitionA
 
 def common(config):
     settings = {"bootstrap_servers": config["bootstrap"].split(","), "client_id": config.get("client_id", "kafka-python")}
+    if "metadata_max_age_ms" in config:
+        settings["metadata_max_age_ms"] = config["metadata_max_age_ms"]
+    if "api_version" in config:
+        settings["api_version"] = tuple(config["api_version"])
     if sasl := config.get("sasl"):
         settings |= {
             "security_protocol": "SASL_PLAINTEXT",

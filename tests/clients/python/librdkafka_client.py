@@ -12,6 +12,7 @@ def common(config):
         "bootstrap.servers": config["bootstrap"],
         "client.id": config.get("client_id", "librdkafka"),
         "reconnect.backoff.max.ms": 500,
+        "topic.metadata.refresh.interval.ms": config.get("metadata_max_age_ms", 300000),
     }
     if sasl := config.get("sasl"):
         settings |= {
@@ -52,11 +53,48 @@ def produce(config):
         say("produced", count=config["count"])
 
 
+def transactional(config):
+    """One transaction for each of `transactions`, with the group's offsets where `group` is given."""
+    producer = Producer(common(config) | {"transactional.id": config["transactional_id"], "transaction.timeout.ms": 30000})
+    producer.init_transactions(30)
+    for transaction in config["transactions"]:
+        producer.begin_transaction()
+        for number in range(transaction["count"]):
+            producer.produce(config["topic"], value=f"{transaction['prefix']}-{number}")
+        producer.flush(30)
+        if transaction.get("group") and not send_offsets(producer, config, transaction["group"]):
+            continue
+        if transaction["commit"]:
+            producer.commit_transaction(30)
+        else:
+            producer.abort_transaction(30)
+        say("produced", count=transaction["count"])
+
+
+def send_offsets(producer, config, group):
+    """False when the offsets were refused; the transaction is aborted then."""
+    consumer = Consumer(common(config) | {"group.id": group})
+    began = time.monotonic()
+    try:
+        producer.send_offsets_to_transaction([TopicPartition(config["topic"], 0, 7)], consumer.consumer_group_metadata(), 30)
+        return True
+    except KafkaException as error:
+        say("refused", message=str(error), after_ms=int((time.monotonic() - began) * 1000))
+    finally:
+        consumer.close()
+    try:
+        producer.abort_transaction(30)
+    except KafkaException as error:
+        say("error", message=str(error))
+    return False
+
+
 def consume(config):
     settings = common(config) | {
         "group.id": config["group"],
         "auto.offset.reset": "earliest",
         "enable.auto.commit": False,
+        "isolation.level": config.get("isolation_level", "read_uncommitted"),
         "partition.assignment.strategy": config.get("assignor", "range"),
         "session.timeout.ms": config.get("session_timeout_ms", 10000),
         "heartbeat.interval.ms": config.get("heartbeat_ms", 500),
@@ -126,4 +164,4 @@ def commit(consumer, batch):
 
 if __name__ == "__main__":
     settings = config()
-    produce(settings) if settings["role"] == "producer" else consume(settings)
+    {"producer": produce, "consumer": consume, "transactional": transactional}[settings["role"]](settings)

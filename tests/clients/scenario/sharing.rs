@@ -1,23 +1,28 @@
 //! Members that share a topic, come and go.
 
 use convoke_support::Result;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::member::{Member, produce, produce_with, read_all, settle, values};
 use crate::stage::Stage;
 use crate::stock::Stock;
 
 pub fn reads_everything_once(stage: &mut Stage, stock: Stock) -> Result<()> {
+    reads_everything_once_with(stage, stock, &json!({}))
+}
+
+/// `extra` are further keys of the line protocol, for the producer too.
+pub fn reads_everything_once_with(stage: &mut Stage, stock: Stock, extra: &Value) -> Result<()> {
     let (topic, group) = (stage.topic(3)?, stage.name("group"));
-    produce(stage, stock, &topic, 3, "a", 300)?;
-    let mut member = Member::consumer(stage, stock, &group, &topic, &json!({}))?;
+    produce_with(stage, stock, &topic, 3, "a", 300, extra)?;
+    let mut member = Member::consumer(stage, stock, &group, &topic, extra)?;
     let twice = read_all(&mut [&mut member], &values("a", 300))?;
     assert_none(&twice, "read twice")?;
     member.until_committed(300)?;
     member.close()?;
     // Another member of the group finds nothing left, and what comes later once.
-    produce(stage, stock, &topic, 3, "b", 30)?;
-    let mut member = Member::consumer(stage, stock, &group, &topic, &json!({}))?;
+    produce_with(stage, stock, &topic, 3, "b", 30, extra)?;
+    let mut member = Member::consumer(stage, stock, &group, &topic, extra)?;
     let twice = read_all(&mut [&mut member], &values("b", 30))?;
     assert_none(&twice, "read twice")?;
     assert_none(&from(&member, "a-"), "read again by the next member")?;

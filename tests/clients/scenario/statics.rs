@@ -4,7 +4,8 @@ use convoke_support::Result;
 use serde_json::json;
 
 use crate::member::{Member, produce, read_all, settle, values};
-use crate::stage::{Stage, direct};
+use crate::scenario::generation;
+use crate::stage::Stage;
 use crate::stock::Stock;
 
 pub fn restart_without_rebalance(stage: &mut Stage, stock: Stock) -> Result<()> {
@@ -16,7 +17,7 @@ pub fn restart_without_rebalance(stage: &mut Stage, stock: Stock) -> Result<()> 
     let mut first = start(stage, "one")?;
     let mut second = start(stage, "two")?;
     settle(&mut [&mut first, &mut second], &topic, 4)?;
-    let generation = generation(stage, &group)?;
+    let before = generation(stage, &group)?;
     let seen = (first.told.assignments, first.told.revocations);
     let owned = second.told.assignment.clone();
 
@@ -31,20 +32,9 @@ pub fn restart_without_rebalance(stage: &mut Stage, stock: Stock) -> Result<()> 
     if (first.told.assignments, first.told.revocations) != seen {
         return Err("the other member saw a rebalance".into());
     }
-    if self::generation(stage, &group)? != generation {
+    if generation(stage, &group)? != before {
         return Err("the generation moved".into());
     }
     first.close()?;
     second.close()
-}
-
-/// The generation as Convoke shows it; always the same in a direct run, where nobody shows it.
-fn generation(stage: &mut Stage, group: &str) -> Result<i64> {
-    if direct() {
-        return Ok(0);
-    }
-    let shown = stage.convoke()?.group(group)?.ok_or("the group is not in /groups")?;
-    shown["generation_id"]
-        .as_i64()
-        .ok_or_else(|| format!("no generation_id in {shown}").into())
 }

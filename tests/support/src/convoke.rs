@@ -33,6 +33,16 @@ impl Convoke {
     /// # Errors
     /// When it does not become ready; the message holds what it printed.
     pub fn start(program: &str, kafka: &Kafka, extra: &[&str]) -> Result<Self> {
+        let mut convoke = Self::launch(program, kafka, extra)?;
+        convoke.wait_ready()?;
+        Ok(convoke)
+    }
+
+    /// Starts it and does not wait: the upstream may be down.
+    ///
+    /// # Errors
+    /// When the program cannot be started.
+    pub fn launch(program: &str, kafka: &Kafka, extra: &[&str]) -> Result<Self> {
         let host = kafka.network.convoke_address();
         // The bootstrap port, the admin port, and one for each node id after them.
         let first = ports::free(16)?;
@@ -69,7 +79,7 @@ impl Convoke {
             nodes: BTreeMap::new(),
             data,
         };
-        convoke.restart(kafka)?;
+        convoke.spawn(kafka)?;
         Ok(convoke)
     }
 
@@ -78,16 +88,30 @@ impl Convoke {
     /// # Errors
     /// When it does not become ready.
     pub fn restart(&mut self, kafka: &Kafka) -> Result<()> {
+        self.spawn(kafka)?;
+        self.wait_ready()
+    }
+
+    fn spawn(&mut self, kafka: &Kafka) -> Result<()> {
         let mut command = kafka.network.command_inside(&self.program.to_string_lossy());
         command.args(&self.arguments).envs(&self.environment);
-        let process = Process::spawn("convoke", command)?;
+        self.process = Some(Process::spawn("convoke", command)?);
+        Ok(())
+    }
+
+    /// Waits until it says that it is ready.
+    ///
+    /// # Errors
+    /// When it does not become ready; the message holds what it printed.
+    pub fn wait_ready(&mut self) -> Result<()> {
+        let process = self.process()?;
         let ready = |line: &str| line.starts_with("ready ").then_some(());
         process
             .stdout
             .wait(0, START_LIMIT, ready)
             .map_err(|error| format!("convoke is not ready: {error}\n{}", process.report()))?;
-        self.nodes = process.stdout.tail(100).lines().filter_map(node_line).collect();
-        self.process = Some(process);
+        let nodes = process.stdout.tail(100).lines().filter_map(node_line).collect();
+        self.nodes = nodes;
         Ok(())
     }
 

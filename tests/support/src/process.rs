@@ -193,6 +193,11 @@ impl Process {
         }
     }
 
+    /// Whether the child has ended by itself.
+    pub fn has_ended(&mut self) -> bool {
+        !matches!(self.child.try_wait(), Ok(None))
+    }
+
     /// Kills the group and waits for the child.
     pub fn kill(&mut self) {
         self.signal(libc::SIGKILL);

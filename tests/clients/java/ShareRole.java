@@ -8,8 +8,10 @@ import org.apache.kafka.common.errors.WakeupException;
 import org.apache.kafka.common.serialization.StringDeserializer;
 
 /** A member of a share group (KIP-932), for the client versions that have them. */
-final class ShareRole {
-    static void consume(JsonNode config, Properties properties) {
+final class ShareRole implements Role {
+    @Override
+    public void run(JsonNode config) {
+        Properties properties = Client.common(config);
         properties.put("group.id", config.get("group").asText());
         KafkaShareConsumer<String, String> consumer =
             new KafkaShareConsumer<>(properties, new StringDeserializer(), new StringDeserializer());
@@ -23,6 +25,7 @@ final class ShareRole {
                 consumer.poll(Duration.ofMillis(500)).forEach(record -> Client.say("message", "partition",
                     record.topic() + "-" + record.partition(), "offset", record.offset(), "value", record.value()));
                 consumer.commitSync();
+                Client.say("polled");
             } catch (WakeupException e) {
                 // The command to close; the loop's condition ends it.
             }
