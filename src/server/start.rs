@@ -14,13 +14,12 @@ use super::{Announce, ServerError};
 use crate::admin::{Admin, Listening, Subject};
 use crate::config::Config;
 use crate::coordinator::input::DeletedTopic;
-use crate::coordinator::request::Text;
 use crate::handler::{DelegateRules, HandlerServices};
 use crate::proxy;
 use crate::proxy::listeners::Listeners;
 use crate::proxy::services::Services;
 use crate::proxy::stop::Stop;
-use crate::runtime::{Coordinator, CoordinatorParts, GroupInspector, InspectionFuture};
+use crate::runtime::{Coordinator, CoordinatorParts};
 use crate::store::StoreError;
 use crate::store::embedded::EmbeddedStore;
 use crate::telemetry::metrics::Metrics;
@@ -122,7 +121,7 @@ impl Starting {
         store_metrics(&store, &status);
         let coordinator = Coordinator::start(CoordinatorParts {
             store: Arc::new(store),
-            inspector: Arc::new(Inspector(upstream.clone())),
+            inspector: Arc::new(upstream.clone()),
             settings: Arc::new(built),
             shards,
             seed: seed()?,
@@ -295,15 +294,5 @@ fn warn_of_few_files(connections_max: usize) {
             "this process may open {limit} files, limits.connections_max ({connections_max}) needs {wanted}; \
              raise the limit (ulimit -n, LimitNOFILE) if so many clients are expected"
         );
-    }
-}
-
-/// The shards' way to the upstream.
-struct Inspector(Upstream);
-
-impl GroupInspector for Inspector {
-    fn inspect(&self, group_id: &Text) -> InspectionFuture {
-        let (upstream, group_id) = (self.0.clone(), Arc::clone(group_id));
-        Box::pin(async move { upstream.inspect(&group_id).await })
     }
 }

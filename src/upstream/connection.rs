@@ -27,6 +27,8 @@ pub const CLIENT_ID: &str = "convoke";
 
 /// Memory that a length alone can make us reserve; the rest follows the bytes that really come.
 const READ_CHUNK: usize = 64 * 1024;
+/// Most answers fit into this.
+const READ_LEAST: usize = 4 * 1024;
 
 /// Anything that a connection can run over.
 pub trait Stream: AsyncRead + AsyncWrite + Unpin + Send + 'static {}
@@ -319,10 +321,15 @@ impl<R: AsyncRead + Unpin> Frames<'_, R> {
                 if self.buffer.len() >= wanted {
                     let mut frame = self.buffer.split_to(wanted);
                     frame.advance(LENGTH_SIZE);
+                    if self.buffer.is_empty() {
+                        // What is left of a large frame's memory would stay for as long as the connection.
+                        self.buffer = BytesMut::new();
+                    }
                     return Ok(frame.freeze());
                 }
             }
-            self.buffer.reserve((wanted - self.buffer.len()).min(READ_CHUNK));
+            self.buffer
+                .reserve((wanted - self.buffer.len()).clamp(READ_LEAST, READ_CHUNK));
             match self.socket.read_buf(&mut self.buffer).await {
                 Ok(0) => return Err(self.shared.closed()),
                 Ok(_) => {}
