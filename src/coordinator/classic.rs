@@ -266,7 +266,6 @@ impl ClassicGroup {
         let Some(removed) = self.members.remove(member_id) else {
             return;
         };
-        self.pending_syncs.remove(member_id);
         cx.cancel(&self.id, GroupTimer::Session(removed.member.id.clone()));
         if let Some(ticket) = removed.join {
             cx.reply(ticket, join_refusal(ErrorCode::UNKNOWN_MEMBER_ID, "".into()));

@@ -50,7 +50,7 @@ impl ClassicGroup {
 
     /// Whether the offsets of the topic are in use.
     pub(in crate::coordinator) fn is_subscribed_to(&self, topic: &str) -> bool {
-        self.state != State::Empty && self.subscription.contains(topic)
+        self.subscription.contains(topic)
     }
 
     /// When the group's offsets expire (KIP-211), if at all now.

@@ -119,6 +119,18 @@ fn a_group_above_the_size_limit_shrinks_to_the_first_who_rejoin() {
 }
 
 #[test]
+fn a_group_of_exactly_the_size_limit_is_left_alone() {
+    let mut test = GroupTest::new();
+    test.stable_group(2);
+    let settings = Settings {
+        group_max_size: 2,
+        ..Settings::default()
+    };
+    let mut test = GroupTest::loaded_from(settings, &test.records);
+    assert_eq!(&*test.state(), "Stable");
+}
+
+#[test]
 fn a_loaded_member_supports_the_protocol_that_had_been_selected() {
     let mut test = GroupTest::new();
     let both = || JoinGroupRequest {

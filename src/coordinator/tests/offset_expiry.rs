@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use super::group_test::{GroupTest, WALL_MS};
-use super::requests::{commit_as, commit_of, commit_topic, first_join, old_join, protocols, subscription};
+use super::requests::{
+    commit_as, commit_of, commit_topic, first_join, offset_record, old_join, protocols, subscription,
+};
 use crate::coordinator::event::Event;
 use crate::coordinator::input::Input;
 use crate::coordinator::record::{GroupOwnedValue, Record};
@@ -104,6 +106,28 @@ fn a_stable_group_whose_subscription_cannot_be_read_loses_nothing() {
 }
 
 #[test]
+fn a_group_that_rebalances_loses_nothing() {
+    let mut test = hourly();
+    let mut request = commit_of(1);
+    request.topics = vec![commit_topic("old", 1)];
+    test.commit(request);
+    let slow = || JoinGroupRequest {
+        rebalance_timeout_ms: i32::MAX,
+        ..consumer_of(&["t"])
+    };
+    let ids = test.form(vec![slow(), slow()]);
+    test.join(JoinGroupRequest {
+        member_id: ids[0].clone(),
+        ..slow()
+    });
+    for _ in 0..6 {
+        test.advance_ms(20 * MINUTE_MS);
+        assert_eq!(test.heartbeat(&ids[1], 1), ErrorCode::REBALANCE_IN_PROGRESS);
+    }
+    assert_eq!(test.fetch("old"), 1);
+}
+
+#[test]
 fn a_group_of_another_type_loses_nothing_while_it_has_members() {
     let mut test = hourly();
     test.commit(commit_of(1));
@@ -180,7 +204,7 @@ fn the_mark_of_a_group_that_lives_stays() {
     let mut test = GroupTest::loaded_from(
         Settings::default(),
         &[
-            super::requests::offset_record("t", 1, WALL_MS),
+            offset_record("t", 1, WALL_MS),
             Record::GroupOwned {
                 group_id: "g".into(),
                 value: Some(GroupOwnedValue { since_ms: 0 }),

@@ -1,7 +1,7 @@
 //! OffsetCommit, OffsetFetch, OffsetDelete and DeleteGroups: what a classic group lets happen.
 
 use super::group_test::{GroupTest, INITIAL_DELAY_MS};
-use super::requests::{commit_as, commit_of, commit_topic, join_as, old_join, protocols, sync_as};
+use super::requests::{commit_as, commit_of, commit_topic, join_as, old_join, protocols, subscription, sync_as};
 use crate::coordinator::event::Event;
 use crate::coordinator::input::{DeletedTopic, Input};
 use crate::coordinator::record::Record;
@@ -142,7 +142,7 @@ fn an_unknown_group_has_no_offsets_and_that_is_no_error() {
 fn subscribed(test: &mut GroupTest, topics: &[&str]) -> Text {
     let protocol = Protocol {
         name: "range".into(),
-        metadata: super::requests::subscription(topics),
+        metadata: subscription(topics),
     };
     let request = JoinGroupRequest {
         protocols: vec![protocol],
@@ -171,6 +171,34 @@ fn offsets_of_subscribed_topics_cannot_be_deleted_others_can() {
     );
     assert_eq!((test.fetch("t"), test.fetch("old")), (1, -1));
     assert!(test.events.contains(&Event::OffsetsDeleted { count: 1 }));
+}
+
+#[test]
+fn a_new_subscription_counts_from_the_moment_the_generation_begins() {
+    let mut test = GroupTest::new();
+    let id = subscribed(&mut test, &["t"]);
+    let mut request = commit_as(&id, 1, 1);
+    request.topics = vec![commit_topic("t", 1), commit_topic("u", 1)];
+    test.commit(request);
+    let protocol = Protocol {
+        name: "range".into(),
+        metadata: subscription(&["u"]),
+    };
+    test.join(JoinGroupRequest {
+        protocols: vec![protocol],
+        ..join_as(&id)
+    });
+    assert_eq!(&*test.state(), "CompletingRebalance");
+    let response = delete_offsets(&mut test, &["t", "u"]);
+    let errors = [ErrorCode::NONE, ErrorCode::GROUP_SUBSCRIBED_TO_TOPIC];
+    assert_eq!(
+        response
+            .topics
+            .iter()
+            .map(|(_, partitions)| partitions[0].1)
+            .collect::<Vec<_>>(),
+        errors
+    );
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::group_test::{GroupTest, INITIAL_DELAY_MS};
-use super::requests::{REBALANCE_MS, SESSION_MS, first_join, join_as, old_join, static_join};
+use super::requests::{REBALANCE_MS, SESSION_MS, first_join, join_as, old_join, protocols, static_join};
 use crate::coordinator::event::{Event, RebalanceReason};
 use crate::coordinator::input::{Input, Ticket};
 use crate::coordinator::request::{JoinGroupRequest, Text};
@@ -39,16 +39,22 @@ fn the_first_rebalance_waits_once_more_for_somebody_who_came_late() {
 #[test]
 fn the_first_rebalance_ends_at_the_rebalance_timeout_however_many_keep_coming() {
     // 7
-    let mut test = GroupTest::new();
-    let first = test.join(old_join());
-    let mut waited_ms = 0;
-    while !test.is_answered(first) {
-        test.advance_ms(1_000);
-        waited_ms += 1_000;
-        assert!(waited_ms <= REBALANCE, "still waiting");
-        test.join(old_join());
+    for rebalance_timeout_ms in [REBALANCE_MS, 10_000] {
+        let hurried = || JoinGroupRequest {
+            rebalance_timeout_ms,
+            ..old_join()
+        };
+        let mut test = GroupTest::new();
+        let first = test.join(hurried());
+        let mut waited_ms = 0;
+        while !test.is_answered(first) {
+            test.advance_ms(1_000);
+            waited_ms += 1_000;
+            assert!(waited_ms <= rebalance_timeout_ms, "still waiting");
+            test.join(hurried());
+        }
+        assert_eq!(waited_ms, rebalance_timeout_ms);
     }
-    assert_eq!(waited_ms, REBALANCE);
 }
 
 #[test]
@@ -69,7 +75,8 @@ fn without_an_initial_delay_the_first_join_is_answered_in_the_same_step() {
         group_initial_rebalance_delay_ms: 0,
         ..Settings::default()
     });
-    let ticket = test.join(old_join());
+    let id = test.member_id();
+    let ticket = test.join(join_as(&id));
     assert_eq!(test.joined(ticket).generation_id, 1);
 }
 
@@ -230,7 +237,7 @@ fn a_raised_rebalance_timeout_counts_from_the_next_rebalance() {
     };
     let ids = test.form(vec![patient, old_join()]);
     let follower = test.join(JoinGroupRequest {
-        protocols: super::requests::protocols(&["range", "sticky"]),
+        protocols: protocols(&["range", "sticky"]),
         ..join_as(&ids[1])
     });
     advance_alive(&mut test, 2 * REBALANCE - 1_000, &ids[0], 1);
@@ -301,4 +308,17 @@ fn members_of_a_first_rebalance_that_all_go_leave_an_empty_group() {
     assert_eq!(test.generation_id(), 1);
     let ticket = test.join(first_join());
     assert_eq!(test.join_reply(ticket).error, ErrorCode::MEMBER_ID_REQUIRED);
+}
+
+#[test]
+fn a_round_that_begins_while_the_assignment_is_awaited_shows_no_stale_assignments() {
+    let mut test = GroupTest::new();
+    let ids = test.stable_group(2);
+    test.join(join_as(&ids[0]));
+    test.join(join_as(&ids[1]));
+    assert_eq!(&*test.state(), "CompletingRebalance");
+    test.join(old_join());
+    assert_eq!(&*test.state(), "PreparingRebalance");
+    let members = test.describe().members;
+    assert!(members.iter().all(|member| member.assignment.is_empty()), "{members:?}");
 }

@@ -300,6 +300,20 @@ fn the_session_of_a_member_that_returned_is_its_own_and_the_old_one_ends_quietly
 }
 
 #[test]
+fn a_member_that_returned_and_falls_silent_is_taken_out_at_its_session_timeout() {
+    let (mut test, ids) = static_group();
+    test.advance_ms(SESSION_MS as u64 / 2);
+    let ticket = test.join(static_join("i1"));
+    let id = test.joined(ticket).member_id;
+    heartbeat_of(&mut test, &ids[0], "i0");
+    test.advance_ms(SESSION_MS as u64 - 1);
+    heartbeat_of(&mut test, &ids[0], "i0");
+    assert_eq!(&*test.state(), "Stable");
+    test.advance_ms(1);
+    assert_eq!(heartbeat_of(&mut test, &id, "i1"), ErrorCode::UNKNOWN_MEMBER_ID);
+}
+
+#[test]
 fn a_member_that_returned_must_still_sync_in_time() {
     let mut test = GroupTest::new();
     let tickets: [Ticket; 2] = ["i0", "i1"].map(|instance_id| test.join(static_join(instance_id)));

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use super::group_test::{GroupTest, INITIAL_DELAY_MS};
-use super::requests::{REBALANCE_MS, join_as, old_join, sync_as};
+use super::requests::{REBALANCE_MS, join_as, old_join, protocols, sync_as};
 use crate::coordinator::event::{Event, RebalanceReason};
 use crate::coordinator::input::Ticket;
 use crate::coordinator::request::{JoinGroupRequest, SyncGroupRequest, Text};
@@ -90,6 +90,16 @@ fn a_sync_in_an_absent_or_empty_group_is_of_an_unknown_member() {
     assert_eq!(&*test.state(), "Empty");
     let ticket = test.sync(sync_as(&"m".into(), 0));
     assert_eq!(test.sync_reply(ticket).error, ErrorCode::UNKNOWN_MEMBER_ID);
+}
+
+#[test]
+fn a_sync_without_a_group_id_is_refused() {
+    let mut test = GroupTest::new();
+    let ticket = test.sync(SyncGroupRequest {
+        group_id: "".into(),
+        ..sync_as(&"m".into(), 0)
+    });
+    assert_eq!(test.sync_reply(ticket).error, ErrorCode::INVALID_GROUP_ID);
 }
 
 #[test]
@@ -197,7 +207,9 @@ fn completing_a_parked_sync_begins_the_session_anew() {
     test.sync(leader_sync(&ids[0], 1, &[]));
     assert_eq!(test.sync_reply(follower).error, ErrorCode::NONE);
     test.advance_ms(9_999);
-    assert_eq!(test.heartbeat(&ids[1], 1), ErrorCode::NONE);
+    assert_eq!(test.heartbeat(&ids[0], 1), ErrorCode::NONE);
+    test.advance_ms(1);
+    assert_eq!(test.heartbeat(&ids[1], 1), ErrorCode::UNKNOWN_MEMBER_ID);
 }
 
 #[test]
@@ -245,4 +257,42 @@ fn reaching_stable_tells_how_long_the_group_was_without_assignment() {
         members: 1,
         took_ms: 3_500,
     }));
+}
+
+/// How long each rebalance took that reached Stable.
+fn durations(test: &GroupTest) -> Vec<u64> {
+    let took = |event: &Event| match event {
+        Event::RebalanceCompleted { took_ms, .. } => Some(*took_ms),
+        _ => None,
+    };
+    test.events.iter().filter_map(took).collect()
+}
+
+#[test]
+fn rounds_that_follow_each_other_without_an_assignment_are_one_rebalance() {
+    let mut test = GroupTest::new();
+    let ids = completing(&mut test, 2);
+    test.advance_ms(1_000);
+    let changed = JoinGroupRequest {
+        protocols: protocols(&["range", "sticky"]),
+        ..join_as(&ids[0])
+    };
+    test.join(changed);
+    test.join(join_as(&ids[1]));
+    test.sync(leader_sync(&ids[0], 2, &[]));
+    assert_eq!(durations(&test), [2 * INITIAL_DELAY_MS + 1_000]);
+}
+
+#[test]
+fn the_time_that_a_group_was_empty_is_not_part_of_its_next_rebalance() {
+    let mut test = GroupTest::new();
+    let ids = completing(&mut test, 1);
+    test.leave(&[(&ids[0], None)]);
+    assert_eq!(&*test.state(), "Empty");
+    test.advance_ms(60_000);
+    let ticket = test.join(old_join());
+    test.advance_ms(INITIAL_DELAY_MS);
+    let id = test.joined(ticket).member_id;
+    test.sync(leader_sync(&id, 3, &[]));
+    assert_eq!(durations(&test), [INITIAL_DELAY_MS]);
 }
