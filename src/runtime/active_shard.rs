@@ -78,7 +78,8 @@ impl ActiveShard {
             self.hand_over();
             // A full store stops everything that could add to it, timers included: heartbeats cannot come through either.
             let open = !self.appends.is_full();
-            alarm.set(self.wake_at());
+            let timer = if open { self.next_timer() } else { None };
+            alarm.set(timer.into_iter().chain(self.appends.slow_at()).min());
             tokio::select! {
                 biased;
                 durable = self.appends.durable() => match durable {
@@ -98,7 +99,7 @@ impl ActiveShard {
                         return self.drain(done).await;
                     }
                 }
-                () = alarm.rang(), if open => {}
+                () = alarm.rang() => self.appends.tell_if_slow(self.id),
             }
             if open {
                 self.tick();
@@ -165,7 +166,7 @@ impl ActiveShard {
         }
     }
 
-    fn wake_at(&self) -> Option<Instant> {
+    fn next_timer(&self) -> Option<Instant> {
         self.shard.next_deadline().map(|deadline| self.clock.instant(deadline))
     }
 

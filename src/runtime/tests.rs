@@ -4,4 +4,5 @@
 mod failures;
 mod inspections;
 mod kit;
+pub(super) mod log_lines;
 mod serving;

@@ -1,46 +1,13 @@
-use std::io::Write;
-use std::sync::{Mutex, PoisonError};
-
-use tracing_subscriber::fmt::MakeWriter;
-
 use super::*;
 use crate::coordinator::event::RebalanceReason;
-
-/// Where the log goes.
-#[derive(Clone, Default)]
-struct Lines(Arc<Mutex<Vec<u8>>>);
-
-impl Write for Lines {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).write(bytes)
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
-}
-
-impl MakeWriter<'_> for Lines {
-    type Writer = Self;
-
-    fn make_writer(&self) -> Self {
-        self.clone()
-    }
-}
+use crate::runtime::tests::log_lines::Lines;
 
 /// The lines that the events make, without their times.
 fn told(log: &mut EventLog, events: &[Event]) -> Vec<String> {
     let lines = Lines::default();
-    let subscriber = tracing_subscriber::fmt()
-        .with_writer(lines.clone())
-        .without_time()
-        .with_target(false)
-        .with_ansi(false)
-        .finish();
-    tracing::subscriber::with_default(subscriber, || events.iter().for_each(|event| log.tell(event)));
-    let bytes = lines.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
-    let text = String::from_utf8(bytes).expect("text");
-    text.lines().map(|line| line.trim().to_owned()).collect()
+    let _capturing = lines.capture();
+    events.iter().for_each(|event| log.tell(event));
+    lines.taken()
 }
 
 fn event_log() -> EventLog {

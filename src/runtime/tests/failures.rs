@@ -4,6 +4,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use super::kit::*;
+use super::log_lines::Lines;
 use crate::runtime::CoordinatorState;
 use crate::wire::error_code::ErrorCode;
 
@@ -131,6 +132,37 @@ async fn a_drain_does_not_wait_for_a_shard_that_cannot_be_loaded() {
         coordinator.call("g", heartbeat("g")).await,
         unavailable(ErrorCode::NOT_COORDINATOR)
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_store_that_stalls_is_told_of_once_and_again_when_it_writes() {
+    let lines = Lines::default();
+    let _capturing = lines.capture();
+    let store = TestStore::new();
+    let coordinator = start(&store, 1).await;
+    coordinator.call("g", commit("g", 0, 1)).await;
+    lines.taken();
+    store.shut();
+    let mut waiting = tokio::task::JoinSet::new();
+    for partition in 0..40 {
+        let coordinator = coordinator.clone();
+        waiting.spawn(async move { coordinator.call("g", commit("g", partition, 1)).await });
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    tokio::time::sleep(Duration::from_secs(9)).await;
+    assert_eq!(lines.taken(), Vec::<String>::new());
+    tokio::time::sleep(Duration::from_secs(300)).await;
+    assert_eq!(
+        lines.taken(),
+        ["WARN the store has not finished a write for 10s; the clients of the shard's groups wait for it shard=0"]
+    );
+    store.open();
+    while let Some(response) = waiting.join_next().await {
+        response.expect("answered");
+    }
+    let told = lines.taken();
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert!(told[0].starts_with("INFO the store writes again"), "{told:?}");
 }
 
 /// Only run by the test below, in a process of its own.
