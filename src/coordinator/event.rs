@@ -55,7 +55,7 @@ pub enum Event {
     },
     /// The upstream could not be asked about a group.
     InspectFailed { group_id: Text, reason: String },
-    /// The process stood still; every session began anew.
+    /// The process or its store stood still; every session began anew.
     SessionsRenewed { gap_ms: u64, members: usize },
 }
 

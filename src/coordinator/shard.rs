@@ -20,8 +20,11 @@ use super::settings::Settings;
 use super::timer::{TimerKey, Timers};
 use crate::wire::error_code::ErrorCode;
 
-/// A longer time between two steps means that the process stood still, in milliseconds.
+/// A longer time between two steps means that the process stood still, one for which a batch is on its way to the disk that
+/// the store did, in milliseconds.
 const STALL_MS: u64 = 3_000;
+/// How often sessions begin anew while the store stands still, in milliseconds: less than any session is long.
+const RENEW_EVERY_MS: u64 = 1_000;
 /// How often a shard with group timers wants a step, so that a stall shows, in milliseconds.
 const STEP_AT_LEAST_EVERY_MS: u64 = 1_000;
 
@@ -42,6 +45,9 @@ pub struct Shard {
     last_step_ms: Option<u64>,
     appended: Lsn,
     durable: Lsn,
+    /// When each batch that is not durable was handed out, in monotonic milliseconds.
+    under_way: VecDeque<(Lsn, u64)>,
+    renewed_ms: u64,
     held: VecDeque<(Lsn, Ticket, Response)>,
 }
 
@@ -60,6 +66,8 @@ impl Shard {
             last_step_ms: None,
             appended: Lsn::default(),
             durable: Lsn::default(),
+            under_way: VecDeque::new(),
+            renewed_ms: 0,
             held: VecDeque::new(),
         }
     }
@@ -85,7 +93,7 @@ impl Shard {
         match input {
             Input::Request { ticket, request } => self.on_request(now, ticket, request, out),
             Input::Inspected { group_id, result } => self.on_inspected(now, &group_id, result),
-            Input::Durable(lsn) => self.on_durable(lsn, out),
+            Input::Durable(lsn) => self.on_durable(now, lsn, out),
             Input::TopicsDeleted(topics) => {
                 let (groups, _, mut cx) = self.lend(now);
                 groups.delete_topics(&topics, &mut cx);
@@ -166,8 +174,13 @@ impl Shard {
         }
     }
 
-    fn on_durable(&mut self, lsn: Lsn, out: &mut Vec<Output>) {
+    fn on_durable(&mut self, now: Now, lsn: Lsn, out: &mut Vec<Output>) {
+        let waited_ms = self.store_stands_still_ms(now);
         self.durable = self.durable.max(lsn);
+        while self.under_way.pop_front_if(|(lsn, _)| *lsn <= self.durable).is_some() {}
+        if waited_ms > STALL_MS {
+            self.renew_sessions(now, waited_ms);
+        }
         while let Some((_, ticket, response)) = self.held.pop_front_if(|(lsn, _, _)| *lsn <= self.durable) {
             out.push(Output::Reply { ticket, response });
         }
@@ -181,19 +194,36 @@ impl Shard {
         }
     }
 
-    /// After a stall nobody could have been heard: every wait of a group begins anew.
+    /// After a stall nobody could have been heard: every wait of a group begins anew. While the store stands still nobody is
+    /// answered, and clients that wait for an answer send nothing, so nobody can be held to be silent either.
     fn renew_after_stall(&mut self, now: Now) {
         let gap_ms = self
             .last_step_ms
             .map_or(0, |last_ms| now.monotonic_ms.saturating_sub(last_ms));
         self.last_step_ms = Some(now.monotonic_ms);
-        if gap_ms <= STALL_MS {
-            return;
+        if gap_ms > STALL_MS {
+            self.renew_sessions(now, gap_ms);
+        } else if self.store_stands_still_ms(now) > STALL_MS
+            && now.monotonic_ms.saturating_sub(self.renewed_ms) >= RENEW_EVERY_MS
+        {
+            // Told when it ends.
+            self.renewed_ms = now.monotonic_ms;
+            self.timers.renew_groups(now.monotonic_ms);
         }
+    }
+
+    fn renew_sessions(&mut self, now: Now, gap_ms: u64) {
         let members = self.timers.renew_groups(now.monotonic_ms);
         if members > 0 {
             self.effects.events.push(Event::SessionsRenewed { gap_ms, members });
         }
+    }
+
+    /// How long the oldest batch that is not durable has been on its way.
+    fn store_stands_still_ms(&self, now: Now) -> u64 {
+        self.under_way
+            .front()
+            .map_or(0, |(_, since_ms)| now.monotonic_ms.saturating_sub(*since_ms))
     }
 
     fn fire_due(&mut self, now: Now) {
@@ -229,6 +259,7 @@ impl Shard {
         let effects = std::mem::take(&mut self.effects);
         if !effects.records.is_empty() {
             self.appended = Lsn(self.appended.0 + 1);
+            self.under_way.push_back((self.appended, now.monotonic_ms));
             out.push(Output::Append {
                 lsn: self.appended,
                 records: effects.records,

@@ -90,7 +90,7 @@ fn log(event: &Event) {
         ),
         Event::SessionsRenewed { gap_ms, members } => warn!(
             gap_ms,
-            members, "the process stood still; the session of every member began anew"
+            members, "the process or its disk stood still; the session of every member began anew"
         ),
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
+use convoke::coordinator::event::{Event, RebalanceReason};
 use convoke::coordinator::input::{Input, Lsn, Now, Output, Ticket};
 use convoke::coordinator::request::{GroupView, OffsetFetchRequest, Request, Response, ShardView, Text};
 use convoke::coordinator::shard::{Shard, ShardNumber};
@@ -46,6 +47,17 @@ struct Asked {
     request: Request,
     at_ms: u64,
     floor: Floor,
+}
+
+impl Asked {
+    /// Whether a member asked it that has nothing else to do but to wait for the answer.
+    fn is_of(&self, id: &Text) -> bool {
+        match &self.request {
+            Request::Heartbeat(request) => request.member_id == *id,
+            Request::OffsetCommit(request) => request.member_id == *id,
+            _ => false,
+        }
+    }
 }
 
 impl Server {
@@ -192,9 +204,28 @@ impl World {
             Output::Event(event) => {
                 self.note(|| format!("{event:?}"));
                 self.checker.on_event(self.now_ms, &event)?;
+                self.check_removal(&event)?;
             }
         }
         Ok(())
+    }
+
+    /// A member whose answer is held for the store's sake is not silent: it waits.
+    fn check_removal(&self, event: &Event) -> Result<(), String> {
+        let Event::MemberRemoved { member_id, reason, .. } = event else {
+            return Ok(());
+        };
+        if !matches!(reason, RebalanceReason::SessionExpired | RebalanceReason::SyncTimedOut) {
+            return Ok(());
+        }
+        let is_held = |asked: &&Asked| asked.is_of(member_id) && asked.at_ms + STALL_MS < self.now_ms;
+        let held = self.server.tickets.values().find(is_held);
+        match held {
+            Some(asked) => Err(format!(
+                "{member_id} is removed by {reason:?}, and waits for the answer to {asked:?}"
+            )),
+            None => Ok(()),
+        }
     }
 
     fn reply(&mut self, ticket: Ticket, response: Response) -> Result<(), String> {

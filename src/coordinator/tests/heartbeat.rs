@@ -3,7 +3,7 @@
 use super::group_test::{GroupTest, INITIAL_DELAY_MS};
 use super::requests::{SESSION_MS, commit_as, commit_of, join_as, old_join, static_join};
 use crate::coordinator::event::{Event, RebalanceReason};
-use crate::coordinator::request::HeartbeatRequest;
+use crate::coordinator::request::{HeartbeatRequest, Request};
 use crate::wire::error_code::ErrorCode;
 
 const SESSION: u64 = SESSION_MS as u64;
@@ -166,5 +166,31 @@ fn a_step_that_comes_a_little_late_renews_nothing() {
     test.stable_group(1);
     test.advance_ms(SESSION - 3_000);
     test.stall_ms(3_000);
+    assert_eq!(&*test.state(), "Empty");
+}
+
+#[test]
+fn a_store_that_stands_still_throws_nobody_out() {
+    let mut test = GroupTest::new();
+    let ids = test.stable_group(2);
+    test.store_is_prompt = false;
+    test.send(Request::OffsetCommit(commit_as(&ids[0], 1, 5)));
+    let heartbeat = Request::Heartbeat(HeartbeatRequest {
+        group_id: "g".into(),
+        generation_id: 1,
+        member_id: ids[1].clone(),
+        group_instance_id: None,
+    });
+    let waiting = test.send(heartbeat);
+    test.advance_ms(10 * SESSION);
+    assert!(!test.is_answered(waiting));
+    test.sync_store();
+    assert!(test.events.contains(&Event::SessionsRenewed {
+        gap_ms: 10 * SESSION,
+        members: 2,
+    }));
+    test.advance_ms(SESSION - 1);
+    assert_eq!(&*test.state(), "Stable");
+    test.advance_ms(1);
     assert_eq!(&*test.state(), "Empty");
 }
