@@ -279,6 +279,20 @@ mod tests {
         assert!(two.message.contains("more than one document"), "{two:?}");
     }
 
+    proptest::proptest! {
+        /// Whatever a file holds, it is read or refused, and every mark has a place in it.
+        #[test]
+        fn any_text_is_read_or_refused(text in "[a-c:,\\[\\]{}&*!|>'\"#\n -]{0,60}") {
+            match parse(&text) {
+                Ok(node) => {
+                    let (line, column) = locate(&text, node.mark);
+                    proptest::prop_assert!(line >= 1 && column >= 1);
+                }
+                Err(error) => proptest::prop_assert!(error.line >= 1 && !error.message.is_empty()),
+            }
+        }
+    }
+
     #[test]
     fn an_alias_bomb_is_refused() {
         let mut bomb = "a0: &a0 [x, x]\n".to_owned();
