@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Builds the image convoke:VERSION, and tries it: docker/build.sh [TAG]
 #
-# Uses docker, podman or buildah, whichever is there first (BUILDER=… chooses). buildah needs no daemon and no privileges
+# Uses docker, podman or buildah, whichever works first (BUILDER=… chooses). buildah needs no daemon and no privileges
 # beyond root in a container: apt-get install buildah.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -17,9 +17,10 @@ esac
 
 builder=${BUILDER:-}
 for candidate in docker podman buildah; do
-    [ -n "$builder" ] || ! command -v "$candidate" >/dev/null || builder=$candidate
+    # docker may be there without its daemon.
+    [ -n "$builder" ] || ! "$candidate" info >/dev/null 2>&1 || builder=$candidate
 done
-[ -n "$builder" ] || { echo "docker/build.sh: needs docker, podman or buildah (apt-get install buildah)" >&2; exit 1; }
+[ -n "$builder" ] || { echo "docker/build.sh: needs a working docker, podman or buildah (apt-get install buildah)" >&2; exit 1; }
 
 # Static, so that it runs without any file of a distribution; glibc's own resolver reads /etc/hosts and asks DNS.
 RUSTFLAGS="-C target-feature=+crt-static" cargo build --release --bin convoke --target "$target"
