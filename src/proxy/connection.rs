@@ -80,6 +80,7 @@ async fn serve(client: &Client, stream: TcpStream) -> Result<End, End> {
     let mut responses = Responses::new(&ctx, writer, slots);
     let end = run(&ctx, &mut requests, &mut responses).await;
     responses.close().await;
+    drop(responses);
     if end.reason != CloseReason::ClientClosed {
         // Whatever the outcome, the connection is over.
         let _ = timeout(LINGER, requests.discard()).await;

@@ -337,10 +337,15 @@ impl<'a> Requests<'a> {
         self.send_up(LENGTH_SIZE + len).await
     }
 
-    /// Reads and drops what the client still sends, so that closing does not reset the connection under its last answers.
-    pub(super) async fn discard(&mut self) {
+    /// Leaves the upstream, and reads and drops what the client still sends: closing with bytes unread would reset the
+    /// connection under its last answers.
+    pub(super) async fn discard(self) {
+        let Self {
+            upstream, mut reader, ..
+        } = self;
+        drop(upstream);
         let mut sink = [0; 4096];
-        while matches!(self.reader.read(&mut sink).await, Ok(n) if n > 0) {}
+        while matches!(reader.read(&mut sink).await, Ok(n) if n > 0) {}
     }
 }
 
