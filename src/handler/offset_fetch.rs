@@ -171,7 +171,7 @@ async fn finish(call: &Call<'_>, query: &GroupQuery, fetched: Fetched) -> Fetche
     Fetched { error, topics }
 }
 
-/// Adds the ids, for versions that name no topics. Topics that are gone, or were made anew since the commit, are left out.
+/// Adds the ids, for versions that name no topics. Topics that are gone are left out.
 async fn with_ids(
     call: &Call<'_>,
     topics: Vec<(OffsetTopic, Vec<FetchedOffset>)>,
@@ -185,7 +185,8 @@ async fn with_ids(
             // The whole group is to be fetched again: Java's client takes this error at a partition as fatal.
             Err(error) => return Err(error),
         };
-        if !id.is_nil() && (topic.topic_id.is_nil() || topic.topic_id == id) {
+        // An upstream without topic ids knows no version that speaks of them.
+        if !id.is_nil() {
             topic.topic_id = id;
             known.push((topic, offsets));
         }

@@ -125,6 +125,9 @@ pub(super) struct Options {
     pub(super) store: Arc<dyn StateStore>,
     /// The api ranges of both nodes.
     pub(super) versions: BTreeMap<i16, (i16, i16)>,
+    /// The second node's, where it differs.
+    pub(super) second_versions: Option<BTreeMap<i16, (i16, i16)>>,
+    pub(super) orders_id: Uuid,
     pub(super) coordinators: Vec<i32>,
 }
 
@@ -133,6 +136,8 @@ impl Default for Options {
         Self {
             store: Arc::new(MemoryStore::new()),
             versions: BTreeMap::new(),
+            second_versions: None,
+            orders_id: ORDERS,
             coordinators: COORDINATORS.to_vec(),
         }
     }
@@ -147,6 +152,7 @@ impl Setup {
 
     pub(super) fn with(options: Options) -> Self {
         let metrics = Arc::new(Metrics::new());
+        let cluster = cluster(&options);
         let coordinator = Coordinator::start(CoordinatorParts {
             store: options.store,
             inspector: Arc::new(Inspector),
@@ -158,7 +164,6 @@ impl Setup {
             seed: 7,
             metrics: Arc::clone(&metrics),
         });
-        let cluster = cluster(options.versions, options.coordinators);
         Self {
             services: HandlerServices {
                 coordinator,
@@ -232,9 +237,9 @@ pub(super) fn string(text: &str) -> StrBytes {
     StrBytes::from_string(text.to_owned())
 }
 
-fn cluster(apis: BTreeMap<i16, (i16, i16)>, coordinators: Vec<i32>) -> Cluster {
+fn cluster(options: &Options) -> Cluster {
     let mut cluster = Cluster {
-        coordinators,
+        coordinators: options.coordinators.clone(),
         ..Cluster::default()
     };
     for node_id in [1, 2] {
@@ -244,13 +249,16 @@ fn cluster(apis: BTreeMap<i16, (i16, i16)>, coordinators: Vec<i32>) -> Cluster {
         };
         cluster.nodes.insert(node_id, address);
         let versions = NodeVersions {
-            apis: apis.clone(),
+            apis: match &options.second_versions {
+                Some(versions) if node_id == 2 => versions.clone(),
+                _ => options.versions.clone(),
+            },
             ..NodeVersions::default()
         };
         cluster.versions.insert(node_id, Arc::new(versions));
     }
     let mut topics = HashMap::new();
-    for (name, id, partitions) in [("orders", ORDERS, 3), ("payments", PAYMENTS, 1)] {
+    for (name, id, partitions) in [("orders", options.orders_id, 3), ("payments", PAYMENTS, 1)] {
         let name = Text::from(name);
         cluster.topics.name_by_id.insert(id, Arc::clone(&name));
         let topic = Topic {

@@ -270,3 +270,13 @@ async fn nothing_that_enters_state_keeps_the_frame_alive() {
         .await;
     assert!(frame.is_unique() && again.is_unique());
 }
+
+#[test]
+fn a_reason_is_cut_to_what_a_log_line_bears() {
+    use crate::handler::join_group::reason;
+    assert_eq!(reason(None), None);
+    assert_eq!(reason(Some(&string(""))), None);
+    assert_eq!(reason(Some(&string("rebalance"))).as_deref(), Some("rebalance"));
+    let cut = reason(Some(&string(&"é".repeat(1_000)))).expect("words");
+    assert_eq!(cut.chars().count(), 255);
+}

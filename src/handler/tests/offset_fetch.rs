@@ -1,3 +1,5 @@
+use std::sync::Arc;
+
 use bytes::Bytes;
 use kafka_protocol::messages::offset_fetch_request::{
     OffsetFetchRequestGroup, OffsetFetchRequestTopic, OffsetFetchRequestTopics,
@@ -8,6 +10,8 @@ use uuid::Uuid;
 
 use super::kit::*;
 use super::offset_commit::commit;
+use crate::store::StateStore;
+use crate::store::memory::MemoryStore;
 use crate::wire::api::{OFFSET_COMMIT, OFFSET_FETCH};
 
 /// A request for one group, in v1 to v7.
@@ -242,4 +246,34 @@ async fn a_request_about_many_groups_and_topics_is_answered_in_its_order() {
     let response = fetch_one(&setup, "g77", 7, &topics).await;
     let answered: Vec<_> = response.topics.iter().map(|topic| topic.name.as_str()).collect();
     assert_eq!(answered, names);
+}
+
+#[tokio::test]
+async fn offsets_of_a_topic_that_was_made_anew_are_not_told_for_the_new_one() {
+    let store = Arc::new(MemoryStore::new());
+    let options = |orders_id| Options {
+        store: Arc::clone(&store) as Arc<dyn StateStore>,
+        orders_id,
+        ..Options::default()
+    };
+    let setup = Setup::with(options(ORDERS));
+    setup.loaded().await;
+    let request = commit("g", &[("orders", &[0]), ("payments", &[0])]);
+    let _: OffsetCommitResponse = setup.ask(OFFSET_COMMIT, 8, &request).await;
+    setup.services.coordinator.drain().await;
+
+    let anew = Uuid::from_u128(0xD);
+    let setup = Setup::with(options(anew));
+    setup.loaded().await;
+    let body = fetch_by_id(&[
+        ("g", Some(&[(anew, &[0]), (PAYMENTS, &[0])])),
+        ("g", Some(&[(ORDERS, &[0])])),
+    ]);
+    let (response, _) = setup
+        .exchange::<OffsetFetchResponse>(OFFSET_FETCH, 10, body, &mut Upstream::unused())
+        .await;
+    let offset = |topic: usize| response.groups[0].topics[topic].partitions[0].committed_offset;
+    assert_eq!((offset(0), offset(1)), (-1, 42));
+    // Nobody can be asked about an id that the picture lacks.
+    assert_eq!(response.groups[1].error_code, 14);
 }

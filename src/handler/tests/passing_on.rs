@@ -343,3 +343,26 @@ async fn an_upstream_without_the_newest_offset_versions_is_asked_by_name() {
         assert_eq!(group.topics[0].partitions[0].committed_offset, 7);
     }
 }
+
+#[tokio::test]
+async fn a_bootstrap_connection_is_asked_for_what_every_node_speaks() {
+    let options = Options {
+        versions: BTreeMap::from([(DESCRIBE_GROUPS, (0, 6))]),
+        second_versions: Some(BTreeMap::from([(DESCRIBE_GROUPS, (0, 4))])),
+        ..Options::default()
+    };
+    let mut setup = Setup::with(options);
+    setup.loaded().await;
+    for (node_id, newest) in [(Some(1), 6), (Some(2), 4), (None, 4), (Some(3), 6)] {
+        setup.caller.node_id = node_id;
+        for version in versions::<DescribeGroupsRequest>() {
+            let mut upstream = Upstream::answering(describes(vec![described("live-g", "Stable")]));
+            let body = encode(&describe(&["live-g"]), version);
+            let answer = setup.handle(DESCRIBE_GROUPS, version, body, &mut upstream).await;
+            let forwards = matches!(answer, Answer::Forward);
+            assert_eq!(forwards, version <= newest, "node {node_id:?} v{version}");
+            let asked: Vec<_> = upstream.asked.iter().map(|asked| asked.version).collect();
+            assert_eq!(asked, if forwards { vec![] } else { vec![newest] });
+        }
+    }
+}
