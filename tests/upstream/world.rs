@@ -77,9 +77,10 @@ impl World {
         self.run(async {
             let mut changes = self.cluster().subscribe();
             let seen = changes.wait_for(|_| wanted(&self.cluster().snapshot()));
-            timeout(PATIENCE, seen)
-                .await
-                .map_err(|_| format!("the picture never showed {what}"))??;
+            if timeout(PATIENCE, seen).await.is_err() {
+                let state = self.cluster().state();
+                return Err(format!("the picture never showed {what}: {state:?}").into());
+            }
             Ok(())
         })
     }

@@ -7,7 +7,7 @@ use kafka_protocol::messages::api_versions_response::ApiVersion;
 use kafka_protocol::messages::metadata_response::MetadataResponseTopic;
 use kafka_protocol::messages::{ApiKey, ApiVersionsResponse, MetadataRequest};
 use kafka_protocol::protocol::StrBytes;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use super::*;
 use crate::upstream::mock::{
@@ -188,13 +188,18 @@ async fn refreshes_that_are_asked_for_together_make_one() {
     let bench = Bench::start(Vec::new()).await;
     bench.refresh().await;
     let before = bench.broker.count(ApiKey::Metadata);
+    let started = Instant::now();
     for _ in 0..100 {
         bench.watch.request_refresh();
         tokio::time::sleep(Duration::from_millis(2)).await;
     }
     tokio::time::sleep(Duration::from_millis(300)).await;
     let asked = bench.broker.count(ApiKey::Metadata) - before;
-    assert!((1..=4).contains(&asked), "{asked} refreshes in half a second");
+    let at_most = 2 + started.elapsed().as_millis() / 250;
+    assert!(
+        asked >= 1 && asked as u128 <= at_most,
+        "{asked} refreshes, at most {at_most} expected"
+    );
 }
 
 #[tokio::test]
