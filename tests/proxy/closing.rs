@@ -1,11 +1,15 @@
 //! Each way in which a connection ends, and what the client still gets.
 
+use std::time::Duration;
+
 use convoke::telemetry::close_reason::CloseReason;
+use tokio::io::AsyncWriteExt;
 
 use crate::fixture::{FRAME_MAX, Fixture};
 use crate::frames::{
     API_VERSIONS, correlation_id, error, heartbeat, join_group, list_offsets, offsets, produce, request, response,
 };
+use crate::raw::soon;
 
 const UNSUPPORTED_VERSION: i16 = 35;
 
@@ -244,4 +248,33 @@ async fn an_answer_with_an_address_that_cannot_be_read_is_not_passed_on() {
         .await;
     client.closed().await;
     fixture.ended(CloseReason::UpstreamMalformed).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_frame_of_a_client_makes_a_connection_panic() {
+    let fixture = Fixture::with(|config| config.limits.idle_timeout = Duration::from_millis(100)).await;
+    let mut seed = 1_u64;
+    let mut random = move || {
+        seed = seed
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        seed.to_be_bytes()
+    };
+    for number in 0..400 {
+        let garbage: Vec<u8> = (0..1 + number % 16).flat_map(|_| random()).collect();
+        let (key, version) = (i16::try_from(number % 95).expect("small"), i16::from(random()[0] % 14));
+        let mut client = fixture.client().await;
+        // Closed under our hands as soon as it has been seen through.
+        let _ = client.stream.write_all(&request(key, version, 1, &garbage)).await;
+        let _ = client.stream.shutdown().await;
+    }
+    soon("the end of all", async {
+        while fixture.metric("convoke_connections") > 0.0 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    })
+    .await;
+    let panicked = "convoke_connections_closed_total{reason=\"panicked\"}";
+    assert_eq!(fixture.metric(panicked), 0.0);
+    assert_eq!(fixture.metric("convoke_connections_opened_total"), 400.0);
 }
