@@ -5,7 +5,7 @@ CARGO ?= cargo
 # Kafka's jars, the Python environment and the built test clients.
 export CONVOKE_CACHE ?= $(CURDIR)/target/test-cache
 
-.PHONY: demo test lint clients image need-rust need-java need-clients
+.PHONY: demo test lint clients bench image need-rust need-java need-clients need-haproxy
 
 # A real broker, Convoke in front of it, a producer and a group of two stock consumers.
 demo: need-rust need-java
@@ -26,6 +26,16 @@ lint: need-rust
 clients: need-rust need-java need-clients
 	$(CARGO) test --test clients -- $(ARGS)
 
+# Convoke beside a direct connection, HAProxy and Kafka's own coordinator: some ten minutes on a machine that does nothing else.
+# ARGS goes to the program; ARGS=--help lists what it takes. What is measured on disk is measured in target/bench.
+bench: export TMPDIR := $(CURDIR)/target/bench/tmp
+bench: export PATH := $(PATH):/usr/sbin
+bench: need-rust need-java need-haproxy
+	mkdir -p target/bench/tmp
+	$(CARGO) build --release --bin convoke
+	$(CARGO) build --release -p convoke-bench
+	target/release/convoke-bench $(ARGS); status=$$?; rm -rf target/bench/tmp; exit $$status
+
 # The container image, by docker, podman or buildah, and a try of it.
 image: need-rust
 	docker/build.sh
@@ -45,3 +55,8 @@ need-java:
 need-clients:
 	$(call need,go,install Go 1.26 or newer from https://go.dev/dl)
 	$(call need,python3,apt-get install python3 python3-venv)
+
+# The program alone, of Debian's package; its service is not started.
+need-haproxy:
+	@command -v haproxy >/dev/null || RUNLEVEL=1 $(if $(filter 0,$(shell id -u)),,sudo) apt-get install -y --no-install-recommends haproxy \
+		|| { echo "haproxy is missing: apt-get install haproxy"; exit 1; }

@@ -40,6 +40,8 @@ pub struct Options {
     pub listener: Listener,
     /// Further broker properties; they win over ours.
     pub properties: BTreeMap<String, String>,
+    /// The broker's JVM flags; by default small and quick to start, not fast.
+    pub jvm: Vec<String>,
 }
 
 impl Options {
@@ -50,6 +52,7 @@ impl Options {
             nodes: 1,
             listener: Listener::Plaintext,
             properties: BTreeMap::new(),
+            jvm: JAVA_BROKER.map(str::to_owned).to_vec(),
         }
     }
 
@@ -68,6 +71,13 @@ impl Options {
     #[must_use]
     pub fn set(mut self, key: &str, value: &str) -> Self {
         self.properties.insert(key.to_owned(), value.to_owned());
+        self
+    }
+
+    /// Other JVM flags for the brokers.
+    #[must_use]
+    pub fn jvm(mut self, flags: &[&str]) -> Self {
+        self.jvm = flags.iter().map(|&flag| flag.to_owned()).collect();
         self
     }
 }
@@ -158,6 +168,12 @@ impl Kafka {
     #[must_use]
     pub fn address(&self, id: i32) -> String {
         format!("127.0.0.1:{}", self.brokers[&id].port)
+    }
+
+    /// The process of one node while it runs: the broker itself on loopback, else what started it in its network.
+    #[must_use]
+    pub fn process_id(&self, id: i32) -> Option<u32> {
+        Some(self.brokers.get(&id)?.process.as_ref()?.id())
     }
 
     #[must_use]
@@ -305,7 +321,7 @@ impl Kafka {
     fn spawn(&mut self, id: i32) -> Result<()> {
         let mut command = self.network.command_inside("java");
         command
-            .args(JAVA_BROKER)
+            .args(&self.options.jvm)
             .arg(self.log_configuration()?)
             .args(["-cp", &self.class_path(), "kafka.Kafka"]);
         command.arg(self.properties_path(id));

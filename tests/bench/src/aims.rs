@@ -1,0 +1,117 @@
+//! What Convoke is meant to reach, each aim a ratio or a size that is not to be exceeded (or gone below).
+
+use crate::results::Results;
+use crate::rig::Route;
+use crate::work::{Figure, Work};
+
+/// An aim beside what was measured.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Outcome {
+    pub what: String,
+    pub aim: String,
+    pub measured: f64,
+    pub reached: bool,
+}
+
+/// Throughput moves by a few percent between runs on a busy machine; that much less is not less.
+const THROUGHPUT_TOLERANCE: f64 = 0.03;
+
+/// All aims for which something was measured.
+#[must_use]
+pub fn outcomes(results: &Results) -> Vec<Outcome> {
+    let relay_cpu = [
+        (Work::Produce1K, 1.0),
+        (Work::Produce64K, 0.85),
+        (Work::Consume64K, 0.85),
+        (Work::Consume1M, 0.6),
+    ];
+    let relay = relay_cpu.into_iter().flat_map(|(work, limit)| {
+        let title = work.title();
+        let cpu = results.ratio(work, Figure::CpuMsPerGigabyte, Route::Convoke, Route::Haproxy);
+        let rate = results.ratio(work, Figure::MegabytesPerSecond, Route::Convoke, Route::Haproxy);
+        [
+            at_most(format!("{title}: relay CPU against HAProxy"), limit, cpu),
+            at_least(
+                format!("{title}: throughput against HAProxy"),
+                1.0 - THROUGHPUT_TOLERANCE,
+                rate,
+            ),
+        ]
+    });
+    let against_broker = [
+        (
+            Work::Heartbeat,
+            Figure::CpuUsPerRequest,
+            "CPU a Heartbeat against the broker's",
+            0.25,
+        ),
+        (
+            Work::OffsetCommit,
+            Figure::CpuUsPerRequest,
+            "CPU a commit against the broker's",
+            1.0 / 3.0,
+        ),
+        (
+            Work::JoinStorm,
+            Figure::JoinMs,
+            "join storm: time against the broker's",
+            1.0,
+        ),
+        (
+            Work::JoinStorm,
+            Figure::RejoinMs,
+            "join storm, all again: time against the broker's",
+            1.0,
+        ),
+    ];
+    let coordinator = against_broker.into_iter().map(|(work, figure, what, limit)| {
+        let ratio = results.ratio(work, figure, Route::Convoke, Route::Direct);
+        at_most(what.to_owned(), limit, ratio)
+    });
+    let memory = [
+        (Figure::IdleResidentMb, "resident MB when idle", 20.0),
+        (Figure::KilobytesPerConnection, "resident KB a connection", 10.0),
+    ];
+    let memory = memory.into_iter().map(|(figure, what, limit)| {
+        at_most(
+            what.to_owned(),
+            limit,
+            results.median(Work::Memory, Route::Convoke, figure),
+        )
+    });
+    relay.chain(coordinator).chain(memory).flatten().collect()
+}
+
+fn at_most(what: String, limit: f64, measured: Option<f64>) -> Option<Outcome> {
+    measured.map(|measured| Outcome {
+        what,
+        aim: format!("at most {limit:.2}"),
+        measured,
+        reached: measured <= limit,
+    })
+}
+
+fn at_least(what: String, limit: f64, measured: Option<f64>) -> Option<Outcome> {
+    measured.map(|measured| Outcome {
+        what,
+        aim: format!("at least {limit:.2}"),
+        measured,
+        reached: measured >= limit,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_aim_is_judged_only_where_both_sides_were_measured() {
+        let mut results = Results::default();
+        results.record(Work::Heartbeat, Route::Convoke, [(Figure::CpuUsPerRequest, 5.0)].into());
+        assert_eq!(outcomes(&results), []);
+        results.record(Work::Heartbeat, Route::Direct, [(Figure::CpuUsPerRequest, 16.0)].into());
+        let outcomes = outcomes(&results);
+        assert_eq!(outcomes.len(), 1);
+        assert!(!outcomes[0].reached, "{outcomes:?}");
+    }
+}

@@ -1,0 +1,162 @@
+//! `make bench`: what Convoke costs and gives, beside what would be used instead, in one run on one machine.
+//!
+//! | module | its one job |
+//! |---|---|
+//! | [`options`] | the command line |
+//! | [`work`] | the kinds of work and the figures that they give |
+//! | [`rig`], [`haproxy`] | the broker and what stands in front of it |
+//! | [`wire`], [`messages`], [`group`] | requests and answers |
+//! | [`link`], [`expectation`], [`closed_loop`] | a load that costs little and checks every answer |
+//! | [`data_path`], [`coordinator`], [`storm`], [`memory`] | the works |
+//! | [`measure`], [`usage`], [`machine`] | what a stretch of work took, and where |
+//! | [`results`], [`aims`], [`report`] | medians, aims, tables |
+//!
+//! Rounds are interleaved, each work on each route in turn, so that whatever else the machine does hits all of them alike.
+
+mod aims;
+mod closed_loop;
+mod coordinator;
+mod data_path;
+mod expectation;
+mod group;
+mod haproxy;
+mod link;
+mod machine;
+mod measure;
+mod memory;
+mod messages;
+mod options;
+mod report;
+mod results;
+mod rig;
+mod storm;
+mod usage;
+mod wire;
+mod work;
+
+use std::fs;
+use std::process::ExitCode;
+use std::time::Instant;
+
+use clap::Parser;
+use convoke_support::Result;
+
+use crate::coordinator::Groups;
+use crate::data_path::Topics;
+use crate::options::Options;
+use crate::report::Report;
+use crate::results::{Results, Sample};
+use crate::rig::{Rig, Route};
+use crate::wire::Client;
+use crate::work::Work;
+
+fn main() -> ExitCode {
+    match run(Options::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("bench: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(options: Options) -> Result<()> {
+    let started = Instant::now();
+    let machine = machine::describe(&options.program, &std::env::temp_dir())?;
+    eprintln!("starting Kafka {} and what stands in front of it", rig::KAFKA_VERSION);
+    let mut bench = Bench::prepare(&options)?;
+    let mut results = Results::default();
+    // Round 0 is not counted: the broker's JVM compiles in it what the others run.
+    for round in 0..=options.rounds {
+        eprintln!(
+            "round {round} of {} ({} s)",
+            options.rounds,
+            started.elapsed().as_secs()
+        );
+        bench.round(round, &mut |work, route, sample| {
+            if round > 0 {
+                results.record(work, route, sample);
+            }
+        })?;
+    }
+    drop(bench);
+    let report = Report {
+        took: started.elapsed(),
+        options,
+        machine,
+        results,
+    };
+    let output = &report.options.output;
+    fs::create_dir_all(output)?;
+    fs::write(
+        output.join("results.json"),
+        serde_json::to_string_pretty(&report.json())?,
+    )?;
+    fs::write(output.join("results.md"), report.markdown())?;
+    println!("{}", report.markdown());
+    eprintln!("written to {0}/results.md and {0}/results.json", output.display());
+    Ok(())
+}
+
+struct Bench<'a> {
+    options: &'a Options,
+    topics: Topics,
+    groups: Groups,
+    rig: Rig,
+}
+
+impl<'a> Bench<'a> {
+    fn prepare(options: &'a Options) -> Result<Self> {
+        let rig = Rig::start(&options.program, &options.routes)?;
+        let topics = Topics::prepare(&mut Client::connect(rig.address(Route::Direct)?)?)
+            .map_err(|error| format!("cannot prepare the topics: {error}"))?;
+        let groups = Groups::prepare(&rig, &options.coordinators(), options.groups)
+            .map_err(|error| format!("cannot prepare the groups: {error}"))?;
+        Ok(Self {
+            options,
+            topics,
+            groups,
+            rig,
+        })
+    }
+
+    fn round(&mut self, round: u32, record: &mut impl FnMut(Work, Route, Sample)) -> Result<()> {
+        for work in Work::ALL {
+            if !self.options.includes(work) {
+                continue;
+            }
+            let mut routes = match work {
+                Work::Heartbeat | Work::OffsetCommit | Work::OffsetFetch | Work::JoinStorm => {
+                    self.options.coordinators()
+                }
+                _ => self.options.routes.clone(),
+            };
+            // Nobody is always the first after a pause.
+            let first = round as usize % routes.len().max(1);
+            routes.rotate_left(first);
+            for route in routes {
+                let sample = self
+                    .sample(work, route, round)
+                    .map_err(|error| format!("{} on the route {}: {error}", work.title(), route.name()))?;
+                if let Some(sample) = sample {
+                    record(work, route, sample);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn sample(&mut self, work: Work, route: Route, round: u32) -> Result<Option<Sample>> {
+        let address = self.rig.address(route)?;
+        let server = self.rig.process_id(route)?;
+        let requests = match work {
+            Work::Memory => return memory::round(&self.rig, route),
+            Work::JoinStorm => {
+                return storm::round(address, server, &format!("bench-storm-{}-{round}", route.name())).map(Some);
+            }
+            Work::Heartbeat | Work::OffsetCommit | Work::OffsetFetch => self.groups.requests(work, route)?,
+            _ => self.topics.requests(work)?,
+        };
+        measure::closed_loop(address, server, requests, self.options.stretch()).map(Some)
+    }
+}

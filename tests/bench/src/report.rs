@@ -1,0 +1,196 @@
+//! The report: Markdown for the README, JSON for programs.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::aims::{self, Outcome};
+use crate::machine::Description;
+use crate::options::Options;
+use crate::results::Results;
+use crate::rig::Route;
+use crate::work::{Figure, Work};
+use crate::{data_path, memory, storm};
+
+const ROUTES: [Route; 3] = [Route::Direct, Route::Haproxy, Route::Convoke];
+
+/// Everything that one run gave.
+#[derive(Debug)]
+pub struct Report {
+    pub options: Options,
+    pub machine: Description,
+    pub results: Results,
+    pub took: Duration,
+}
+
+impl Report {
+    #[must_use]
+    pub fn json(&self) -> Value {
+        let outcomes = aims::outcomes(&self.results).into_iter();
+        let outcome = |outcome: Outcome| {
+            json!({
+                "what": outcome.what,
+                "aim": outcome.aim,
+                "measured": outcome.measured,
+                "reached": outcome.reached,
+            })
+        };
+        json!({
+            "machine": self.machine,
+            "rounds": self.options.rounds,
+            "seconds": self.options.seconds,
+            "groups": self.options.groups,
+            "took_seconds": self.took.as_secs(),
+            "results": self.results.json(),
+            "aims": outcomes.map(outcome).collect::<Vec<_>>(),
+        })
+    }
+
+    #[must_use]
+    pub fn markdown(&self) -> String {
+        let mut out = String::new();
+        self.data_path(&mut out);
+        self.coordinator(&mut out);
+        self.storm(&mut out);
+        self.memory(&mut out);
+        self.aims(&mut out);
+        self.conditions(&mut out);
+        out
+    }
+
+    fn data_path(&self, out: &mut String) {
+        let title = format!(
+            "Data path: {} connections at 1 KB, {} else, each with one request under way; acks=all",
+            data_path::SMALL_CONNECTIONS,
+            data_path::LARGE_CONNECTIONS
+        );
+        let columns = [
+            (Figure::MegabytesPerSecond, "MB/s", 0),
+            (Figure::RequestsPerSecond, "requests/s", 0),
+            (Figure::P50Us, "p50 µs", 0),
+            (Figure::P99Us, "p99 µs", 0),
+            (Figure::CpuUsPerRequest, "relay CPU, µs a request", 1),
+            (Figure::CpuMsPerGigabyte, "ms a GB", 0),
+            (Figure::ResidentMb, "resident MB", 1),
+        ];
+        // The broker is no relay.
+        let shown = |route, figure| {
+            route != Route::Direct
+                || !matches!(
+                    figure,
+                    Figure::CpuUsPerRequest | Figure::CpuMsPerGigabyte | Figure::ResidentMb
+                )
+        };
+        self.table(out, &title, &Work::DATA_PATH, &columns, shown);
+    }
+
+    fn coordinator(&self, out: &mut String) {
+        let title = format!(
+            "Coordinator: {} groups of one member, each with one request under way; direct is the broker's own coordinator",
+            self.options.groups
+        );
+        let columns = [
+            (Figure::RequestsPerSecond, "requests/s", 0),
+            (Figure::P50Us, "p50 µs", 0),
+            (Figure::P99Us, "p99 µs", 0),
+            (Figure::CpuUsPerRequest, "server CPU, µs a request", 1),
+        ];
+        self.table(out, &title, &Work::COORDINATOR, &columns, |_, _| true);
+    }
+
+    fn storm(&self, out: &mut String) {
+        let title = format!(
+            "{} members join one group at once, until all are stable, and then all again",
+            storm::MEMBERS
+        );
+        let columns = [
+            (Figure::JoinMs, "join, ms", 0),
+            (Figure::JoinCpuMs, "server CPU, ms", 0),
+            (Figure::RejoinMs, "again, ms", 0),
+            (Figure::RejoinCpuMs, "server CPU, ms", 0),
+        ];
+        self.table(out, &title, &[Work::JoinStorm], &columns, |_, _| true);
+    }
+
+    fn memory(&self, out: &mut String) {
+        let title = format!(
+            "Memory of a new process, and of {} connections that have each asked for versions and metadata",
+            memory::CONNECTIONS
+        );
+        let columns = [
+            (Figure::IdleResidentMb, "resident MB when idle", 1),
+            (Figure::KilobytesPerConnection, "KB a connection", 1),
+        ];
+        self.table(out, &title, &[Work::Memory], &columns, |_, _| true);
+    }
+
+    fn aims(&self, out: &mut String) {
+        let outcomes = aims::outcomes(&self.results);
+        if outcomes.is_empty() {
+            return;
+        }
+        out.push_str("| aim | | measured | reached |\n|--|--|--|--|\n");
+        for outcome in outcomes {
+            let reached = if outcome.reached { "yes" } else { "**no**" };
+            let _ = writeln!(
+                out,
+                "| {} | {} | {:.2} | {reached} |",
+                outcome.what, outcome.aim, outcome.measured
+            );
+        }
+        out.push('\n');
+    }
+
+    fn conditions(&self, out: &mut String) {
+        let _ = writeln!(
+            out,
+            "Medians of {} interleaved rounds of {} s a cell, after one that is not counted; {} s in all. Client, relay and broker share the machine.\n",
+            self.options.rounds,
+            self.options.seconds,
+            self.took.as_secs()
+        );
+        for (name, value) in &self.machine {
+            let _ = writeln!(out, "* {name}: {value}");
+        }
+    }
+
+    /// A table with a row for each work and route that was measured.
+    fn table(
+        &self,
+        out: &mut String,
+        title: &str,
+        works: &[Work],
+        columns: &[(Figure, &str, usize)],
+        shown: impl Fn(Route, Figure) -> bool,
+    ) {
+        let mut rows = String::new();
+        for (&work, route) in works.iter().flat_map(|work| ROUTES.map(|route| (work, route))) {
+            let cells: Vec<Option<f64>> = columns
+                .iter()
+                .map(|&(figure, ..)| self.results.median(work, route, figure))
+                .collect();
+            if cells.iter().all(Option::is_none) {
+                continue;
+            }
+            let _ = write!(rows, "| {} | {} |", work.title(), route.name());
+            for (cell, &(figure, _, decimals)) in cells.iter().zip(columns) {
+                let _ = match cell {
+                    Some(value) if shown(route, figure) => write!(rows, " {value:.decimals$} |"),
+                    _ => write!(rows, " |"),
+                };
+            }
+            rows.push('\n');
+        }
+        if rows.is_empty() {
+            return;
+        }
+        let heads: Vec<&str> = columns.iter().map(|&(_, head, _)| head).collect();
+        let rule = "--|".repeat(columns.len() + 2);
+        let _ = writeln!(
+            out,
+            "{title}:\n\n| work | route | {} |\n|{rule}\n{rows}",
+            heads.join(" | ")
+        );
+    }
+}

@@ -1,0 +1,118 @@
+//! The kinds of work that are measured, and the figures that they give.
+
+/// One kind of work; `--only` names them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, clap::ValueEnum)]
+pub enum Work {
+    #[value(name = "produce-1k")]
+    Produce1K,
+    #[value(name = "produce-64k")]
+    Produce64K,
+    #[value(name = "consume-64k")]
+    Consume64K,
+    #[value(name = "consume-1m")]
+    Consume1M,
+    Heartbeat,
+    OffsetCommit,
+    OffsetFetch,
+    JoinStorm,
+    Memory,
+}
+
+impl Work {
+    pub const ALL: [Self; 9] = [
+        Self::Produce1K,
+        Self::Produce64K,
+        Self::Consume64K,
+        Self::Consume1M,
+        Self::Heartbeat,
+        Self::OffsetCommit,
+        Self::OffsetFetch,
+        Self::JoinStorm,
+        Self::Memory,
+    ];
+
+    /// What passes through a relay.
+    pub const DATA_PATH: [Self; 4] = [Self::Produce1K, Self::Produce64K, Self::Consume64K, Self::Consume1M];
+
+    /// What a coordinator answers in a closed loop.
+    pub const COORDINATOR: [Self; 3] = [Self::Heartbeat, Self::OffsetCommit, Self::OffsetFetch];
+
+    /// As the JSON file has it.
+    #[must_use]
+    pub const fn key(self) -> &'static str {
+        match self {
+            Self::Produce1K => "produce_1k",
+            Self::Produce64K => "produce_64k",
+            Self::Consume64K => "consume_64k",
+            Self::Consume1M => "consume_1m",
+            Self::Heartbeat => "heartbeat",
+            Self::OffsetCommit => "offset_commit",
+            Self::OffsetFetch => "offset_fetch",
+            Self::JoinStorm => "join_storm",
+            Self::Memory => "memory",
+        }
+    }
+
+    /// As the tables have it.
+    #[must_use]
+    pub const fn title(self) -> &'static str {
+        match self {
+            Self::Produce1K => "produce 1 KB",
+            Self::Produce64K => "produce 64 KiB",
+            Self::Consume64K => "consume 64 KiB",
+            Self::Consume1M => "consume 1 MB",
+            Self::Heartbeat => "Heartbeat",
+            Self::OffsetCommit => "OffsetCommit of 10 partitions",
+            Self::OffsetFetch => "OffsetFetch of 10 partitions",
+            Self::JoinStorm => "join storm",
+            Self::Memory => "memory",
+        }
+    }
+}
+
+/// What one round of a work on a route gave; units are in the names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Figure {
+    /// Whole frames, both ways, in units of 1,000,000 bytes.
+    MegabytesPerSecond,
+    RequestsPerSecond,
+    P50Us,
+    P99Us,
+    /// User and system time of the relay, or of the coordinator's process.
+    CpuUsPerRequest,
+    CpuMsPerGigabyte,
+    /// The same of the load's own process.
+    ClientCpuUsPerRequest,
+    ResidentMb,
+    /// From the first JoinGroup until every member is stable in one generation.
+    JoinMs,
+    JoinCpuMs,
+    /// The same when all members of the stable group join again at once.
+    RejoinMs,
+    RejoinCpuMs,
+    IdleResidentMb,
+    KilobytesPerConnection,
+}
+
+impl Figure {
+    /// As the JSON file has it.
+    #[must_use]
+    pub const fn key(self) -> &'static str {
+        match self {
+            Self::MegabytesPerSecond => "mb_per_s",
+            Self::RequestsPerSecond => "requests_per_s",
+            Self::P50Us => "p50_us",
+            Self::P99Us => "p99_us",
+            Self::CpuUsPerRequest => "cpu_us_per_request",
+            Self::CpuMsPerGigabyte => "cpu_ms_per_gb",
+            Self::ClientCpuUsPerRequest => "client_cpu_us_per_request",
+            Self::ResidentMb => "resident_mb",
+            Self::JoinMs => "join_ms",
+            Self::JoinCpuMs => "join_cpu_ms",
+            Self::RejoinMs => "rejoin_ms",
+            Self::RejoinCpuMs => "rejoin_cpu_ms",
+            Self::IdleResidentMb => "idle_resident_mb",
+            Self::KilobytesPerConnection => "kb_per_connection",
+        }
+    }
+}
