@@ -86,12 +86,14 @@ impl Checker {
                     self.generations.remove(group_id);
                     self.owners.retain(|(of, _), _| of != group_id);
                 }
-                Record::GroupOwned { group_id, value } => {
-                    let changed = match value {
-                        Some(_) => self.marked.insert(group_id.clone()),
-                        None => self.marked.remove(group_id),
-                    };
-                    let _ = changed;
+                Record::GroupOwned {
+                    group_id,
+                    value: Some(_),
+                } => {
+                    self.marked.insert(group_id.clone());
+                }
+                Record::GroupOwned { group_id, value: None } => {
+                    self.marked.remove(group_id);
                 }
             }
         }

@@ -8,6 +8,7 @@ mod client;
 mod consumer;
 mod plan;
 mod protocol;
+mod replay;
 mod rng;
 mod server;
 mod standalone;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use convoke::coordinator::event::{Event, RebalanceReason};
 use convoke::coordinator::input::{Input, Lsn, Now, Output, Ticket};
-use convoke::coordinator::request::{GroupView, OffsetFetchRequest, Request, Response, ShardView, Text};
+use convoke::coordinator::request::{Request, Response, Text};
 use convoke::coordinator::shard::{Shard, ShardNumber};
 use convoke::wire::error_code::ErrorCode;
 
@@ -88,7 +88,7 @@ impl Server {
 }
 
 impl World {
-    fn now(&self) -> Now {
+    pub(crate) fn now(&self) -> Now {
         Now {
             monotonic_ms: self.now_ms,
             wall_ms: EPOCH_MS + i64::try_from(self.now_ms).unwrap() + self.server.wall_offset_ms,
@@ -175,11 +175,7 @@ impl World {
         for output in outputs {
             self.on_output(output)?;
         }
-        if let Some(took_ms) = self.store.begin(&mut self.rng, &self.faults) {
-            let load = self.server.load;
-            self.at(took_ms, Happening::Written { load });
-        }
-        self.arm_tick();
+        self.go_on();
         Ok(())
     }
 
@@ -282,6 +278,15 @@ impl World {
         );
     }
 
+    /// What follows every step: the store writes what it was given, and the shard is stepped again when it wants.
+    fn go_on(&mut self) {
+        if let Some(took_ms) = self.store.begin(&mut self.rng, &self.faults) {
+            let load = self.server.load;
+            self.at(took_ms, Happening::Written { load });
+        }
+        self.arm_tick();
+    }
+
     fn arm_tick(&mut self) {
         let Some(deadline_ms) = self.server.shard.as_ref().and_then(Shard::next_deadline) else {
             return;
@@ -381,7 +386,7 @@ impl World {
         Ok(())
     }
 
-    fn load_shard(&mut self) -> Shard {
+    pub(crate) fn load_shard(&mut self) -> Shard {
         let mut shard = self.new_shard();
         for record in self.store.load(&mut self.rng) {
             shard.replay(&record);
@@ -396,7 +401,7 @@ impl World {
     }
 
     /// Asks the running shard something that it can answer at once.
-    fn ask(&mut self, request: Request) -> Result<Option<Response>, String> {
+    pub(crate) fn ask(&mut self, request: Request) -> Result<Option<Response>, String> {
         let now = self.now();
         let Some(shard) = self.server.shard.as_mut().filter(|_| !self.server.is_stalled) else {
             return Ok(None);
@@ -412,93 +417,8 @@ impl World {
                 other => self.on_output(other)?,
             }
         }
-        if let Some(took_ms) = self.store.begin(&mut self.rng, &self.faults) {
-            let load = self.server.load;
-            self.at(took_ms, Happening::Written { load });
-        }
-        self.arm_tick();
+        self.go_on();
         Ok(answer)
-    }
-
-    pub(crate) fn view(&mut self) -> Result<Option<ShardView>, String> {
-        match self.ask(Request::View)? {
-            Some(Response::View(view)) => Ok(Some(view)),
-            Some(other) => Err(format!("a view is {other:?}")),
-            None => Ok(None),
-        }
-    }
-
-    /// With nothing under way, memory is what a load would make of the store.
-    pub(crate) fn check_replay(&mut self) -> Result<(), String> {
-        if !self.store.is_idle() || !self.server.is_running() {
-            return Ok(());
-        }
-        // A timer that was due may have begun something.
-        let Some(memory) = self.view()? else { return Ok(()) };
-        if !self.store.is_idle() {
-            return Ok(());
-        }
-        let mut rebuilt = self.load_shard();
-        let mut outputs = Vec::new();
-        let request = Request::View;
-        let ticket = Ticket(u64::MAX);
-        rebuilt.step(self.now(), Input::Request { ticket, request }, &mut outputs);
-        let view = outputs.into_iter().find_map(|output| match output {
-            Output::Reply {
-                response: Response::View(view),
-                ..
-            } => Some(view),
-            _ => None,
-        });
-        let (mut memory, durable) = (summary(memory), summary(view.unwrap_or_default()));
-        memory.retain(|group_id, group| durable.contains_key(group_id) || !is_bare(group));
-        if memory.keys().ne(durable.keys()) {
-            return Err(format!(
-                "memory has {:?}, the store {:?}",
-                memory.keys(),
-                durable.keys()
-            ));
-        }
-        for (group_id, group) in &memory {
-            let stored = &durable[group_id];
-            let is_soft = matches!(&*group.state, "PreparingRebalance" | "CompletingRebalance");
-            let same = if is_soft {
-                group.offsets == stored.offsets
-            } else {
-                group == stored
-            };
-            if !same {
-                return Err(format!("memory has {group:?}, the store {stored:?}"));
-            }
-            self.check_offsets(group_id)?;
-        }
-        Ok(())
-    }
-
-    fn check_offsets(&mut self, group_id: &Text) -> Result<(), String> {
-        let request = Request::OffsetFetch(OffsetFetchRequest {
-            group_id: group_id.clone(),
-            member_id: None,
-            member_epoch: -1,
-            topics: None,
-            require_stable: false,
-        });
-        let Some(Response::OffsetFetch(response)) = self.ask(request)? else {
-            return Err(format!(
-                "the offsets of {group_id} are not told though nothing is under way"
-            ));
-        };
-        let mut offsets = BTreeMap::new();
-        for (topic, partitions) in &response.topics {
-            for fetched in partitions {
-                offsets.insert((topic_index(&topic.name)?, fetched.partition), fetched.offset);
-            }
-        }
-        let durable = self.checker.durable_offsets(group_id);
-        match offsets == durable {
-            true => Ok(()),
-            false => Err(format!("{group_id}: memory has {offsets:?}, the store {durable:?}")),
-        }
     }
 
     /// Nobody waits for anything, and the shard knows it.
@@ -515,22 +435,4 @@ impl World {
             false => Err(format!("the shard holds answers for {left:?}")),
         }
     }
-}
-
-/// A group that an offset alone had made, and whose last offset is gone. Kafka 4 keeps it too, until it restarts.
-fn is_bare(group: &GroupView) -> bool {
-    group.offsets == 0 && group.generation_id == 0 && group.protocol_type.is_none() && group.members.is_empty()
-}
-
-/// What of a view is durable in a group that is Empty or Stable.
-fn summary(view: ShardView) -> BTreeMap<Text, GroupView> {
-    let durable = |mut group: GroupView| {
-        group.pending_members = 0;
-        group.members.sort_by(|a, b| a.member_id.cmp(&b.member_id));
-        for member in &mut group.members {
-            member.parked = false;
-        }
-        (group.group_id.clone(), group)
-    };
-    view.groups.into_iter().map(durable).collect()
 }
