@@ -2,7 +2,7 @@
 //!
 //! A step fires the timers that are due, takes the input, and hands out what came of it. All records of a step are one batch.
 //! A reply is held until the last batch that existed when it was made is durable, a heartbeat's or a fetch's as well: memory
-//! runs ahead of the store, and nobody may see what a crash could still take back.
+//! runs ahead of the store, and nobody may see what a crash could still take back. `NotOwned` shows nothing and leaves at once.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -273,7 +273,9 @@ impl Shard {
         );
         out.extend(effects.events.into_iter().map(Output::Event));
         for (ticket, response) in effects.replies {
-            match self.appended <= self.durable {
+            // What goes on to the upstream shows nothing of ours, and must be there before the group is taken over: held, a
+            // commit would come too late to be imported.
+            match self.appended <= self.durable || response == Response::NotOwned {
                 true => out.push(Output::Reply { ticket, response }),
                 false => self.held.push_back((self.appended, ticket, response)),
             }

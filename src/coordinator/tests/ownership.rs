@@ -193,6 +193,19 @@ fn a_group_with_members_at_the_upstream_is_not_taken_over() {
 }
 
 #[test]
+fn a_commit_that_is_the_upstreams_does_not_wait_for_our_store() {
+    let mut test = GroupTest::new();
+    test.fetch("t");
+    test.store_is_prompt = false;
+    test.send(Request::OffsetCommit(commit_of(1)));
+    test.upstream = Some(Ok(live()));
+    let mut theirs = commit_of(2);
+    theirs.group_id = "h".into();
+    let ticket = test.send(Request::OffsetCommit(theirs));
+    assert_eq!(test.reply(ticket), Response::NotOwned);
+}
+
+#[test]
 fn a_group_with_members_at_the_upstream_is_asked_about_again_after_a_second() {
     let mut test = GroupTest::new();
     test.upstream = Some(Ok(live()));
