@@ -187,7 +187,9 @@ impl Member {
 
     /// Leaves the group (a static member only closes) and waits for the end.
     pub fn close(&mut self) -> Result<()> {
-        self.process.send_line("close")?;
+        self.process
+            .send_line("close")
+            .map_err(|error| format!("it has ended early: {error}\n{}", self.process.report()))?;
         self.until("it is closed", |event, _| event["event"] == "closed")?;
         self.process.wait(LIMIT).map(drop)
     }

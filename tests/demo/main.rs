@@ -71,8 +71,8 @@ fn main() -> Result<()> {
     let (_, page) = convoke.get("/metrics")?;
     let shown = [
         "convoke_group_members",
-        "convoke_offset_commits_total",
-        "convoke_connections_open",
+        "convoke_offsets_committed_total",
+        "convoke_connections",
         "convoke_upstream_up",
     ];
     page.lines()

@@ -33,7 +33,7 @@ pub fn live_members_upstream(stage: &mut Stage, stock: Stock) -> Result<()> {
     let (topic, group) = (stage.topic(2)?, stage.name("group"));
     let mut upstream = Member::consumer(stage, stock, &group, &topic, &json!({"direct": true}))?;
     settle(&mut [&mut upstream], &topic, 2)?;
-    let refused = |stage: &mut Stage| stage.convoke()?.metric("convoke_group_takeovers_refused_total", &[]);
+    let refused = |stage: &mut Stage| stage.convoke()?.metric("convoke_takeovers_refused_total", &[]);
     let before = refused(stage)?;
     let mut member = Member::consumer(stage, stock, &group, &topic, &json!({}))?;
     let mut looks = 0;

@@ -94,6 +94,10 @@ impl Convoke {
 
     fn spawn(&mut self, kafka: &Kafka) -> Result<()> {
         let mut command = kafka.network.command_inside(&self.program.to_string_lossy());
+        // Settings of the test run are none of Convoke's.
+        std::env::vars_os()
+            .filter(|(name, _)| name.to_string_lossy().starts_with("CONVOKE_"))
+            .for_each(|(name, _)| drop(command.env_remove(name)));
         command.args(&self.arguments).envs(&self.environment);
         self.process = Some(Process::spawn("convoke", command)?);
         Ok(())
@@ -172,9 +176,12 @@ impl Convoke {
     /// The value of one metric, summed over its series whose labels contain all of `labels`.
     ///
     /// # Errors
-    /// When the page does not answer.
+    /// When the page does not answer or knows no such metric.
     pub fn metric(&self, name: &str, labels: &[&str]) -> Result<f64> {
         let (_, page) = self.get("/metrics")?;
+        if !page.contains(&format!("# TYPE {name} ")) {
+            return Err(format!("/metrics has no {name}").into());
+        }
         let series = page.lines().filter(|line| {
             line.strip_prefix(name).is_some_and(|rest| rest.starts_with(['{', ' ']))
                 && labels.iter().all(|label| line.contains(label))
