@@ -1,9 +1,11 @@
 """kafka-python behind the line protocol of PROTOCOL.md."""
 
+import time
+
 from kafka import ConsumerRebalanceListener, KafkaConsumer, KafkaProducer, OffsetAndMetadata, TopicPartition
 from kafka.coordinator.assignors.range import RangePartitionAssignor
 from kafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
-from kafka.errors import CommitFailedError, RebalanceInProgressError
+from kafka.errors import CommitFailedError, KafkaConnectionError, RebalanceInProgressError
 
 from protocol import close_on_command, config, say
 
@@ -56,6 +58,18 @@ def names(partitions):
     return sorted(f"{one.topic}-{one.partition}" for one in partitions)
 
 
+def patiently(call):
+    """kafka-python lets an address that refuses connections out of poll and commit; an application has to go on."""
+    deadline = time.monotonic() + 30
+    while True:
+        try:
+            return call()
+        except KafkaConnectionError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.2)
+
+
 def consume(config):
     settings = common(config) | {
         "group_id": config["group"],
@@ -73,7 +87,7 @@ def consume(config):
     consumer.subscribe(config["topics"], listener=Listener(consumer))
     while not closing.is_set():
         offsets = {}
-        for partition, records in consumer.poll(timeout_ms=300).items():
+        for partition, records in patiently(lambda: consumer.poll(timeout_ms=300)).items():
             for record in records:
                 say("message", partition=f"{partition.topic}-{partition.partition}", offset=record.offset,
                     value=record.value.decode())
@@ -81,7 +95,7 @@ def consume(config):
         if not offsets:
             continue
         try:
-            consumer.commit(offsets)
+            patiently(lambda: consumer.commit(offsets))
             say("committed", offsets={f"{one.topic}-{one.partition}": at.offset for one, at in offsets.items()})
         except (CommitFailedError, RebalanceInProgressError):
             pass  # The partitions are somebody else's now, or soon: their records come again.

@@ -95,9 +95,11 @@ impl Convoke {
     fn spawn(&mut self, kafka: &Kafka) -> Result<()> {
         let mut command = kafka.network.command_inside(&self.program.to_string_lossy());
         // Settings of the test run are none of Convoke's.
-        std::env::vars_os()
-            .filter(|(name, _)| name.to_string_lossy().starts_with("CONVOKE_"))
-            .for_each(|(name, _)| drop(command.env_remove(name)));
+        for (name, _) in std::env::vars_os() {
+            if name.to_string_lossy().starts_with("CONVOKE_") {
+                command.env_remove(name);
+            }
+        }
         command.args(&self.arguments).envs(&self.environment);
         self.process = Some(Process::spawn("convoke", command)?);
         Ok(())
