@@ -9,6 +9,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::Result;
 
+/// Numbers that are tried for a namespace.
+const ATTEMPTS: u32 = 4;
+
 static COUNT: AtomicU32 = AtomicU32::new(0);
 
 /// The network of one test cluster. Dropping it removes it.
@@ -28,13 +31,17 @@ impl Network {
     /// A namespace where that is possible, else loopback.
     #[must_use]
     pub fn new() -> Self {
-        match Self::namespace() {
-            Ok(network) => network,
-            Err(error) => {
-                eprintln!("no network namespace here ({error}); clients are not kept from the brokers' own addresses");
-                Self::Loopback
+        // A test run that was killed may have left a namespace of the same number behind.
+        let mut error = None;
+        for _ in 0..ATTEMPTS {
+            match Self::namespace() {
+                Ok(network) => return network,
+                Err(failure) => error = Some(failure),
             }
         }
+        let error = error.map(|error| error.to_string()).unwrap_or_default();
+        eprintln!("no network namespace here ({error}); clients are not kept from the brokers' own addresses");
+        Self::Loopback
     }
 
     fn namespace() -> Result<Self> {
@@ -48,13 +55,14 @@ impl Network {
             Ipv4Addr::new(first, second, third, 1),
             Ipv4Addr::new(first, second, third, 2),
         );
+        let (there, here) = (format!("cv{number}i"), format!("cv{number}o"));
+        ip(&["netns", "add", &name])?;
+        // From here on it is ours to remove, also when a step fails.
         let network = Self::Namespace {
             name: name.clone(),
             outside,
             inside,
         };
-        let (there, here) = (format!("cv{number}i"), format!("cv{number}o"));
-        ip(&["netns", "add", &name])?;
         ip(&[
             "link", "add", &here, "type", "veth", "peer", "name", &there, "netns", &name,
         ])?;
