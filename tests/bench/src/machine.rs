@@ -41,6 +41,13 @@ pub fn describe(program: &str, data: &Path) -> Result<Description> {
             ),
         ),
         (
+            "tcp",
+            format!(
+                "loopback, congestion control {}",
+                text("/proc/sys/net/ipv4/tcp_congestion_control")
+            ),
+        ),
+        (
             "data",
             format!("{} on {device} ({kind}), not in memory", data.display()),
         ),

@@ -107,7 +107,7 @@ struct Bench<'a> {
 
 impl<'a> Bench<'a> {
     fn prepare(options: &'a Options) -> Result<Self> {
-        let rig = Rig::start(&options.program, &options.routes)?;
+        let rig = Rig::start(&options.program, &options.set, &options.routes)?;
         let topics = Topics::prepare(&mut Client::connect(rig.address(Route::Direct)?)?)
             .map_err(|error| format!("cannot prepare the topics: {error}"))?;
         let groups = Groups::prepare(&rig, &options.coordinators(), options.groups)

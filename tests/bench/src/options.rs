@@ -36,6 +36,10 @@ pub struct Options {
     #[arg(long, env = "BENCH_GROUPS", default_value_t = 32, value_parser = clap::value_parser!(u32).range(1..))]
     pub groups: u32,
 
+    /// A setting of the measured Convoke that is not the default, as its own --set takes it.
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub set: Vec<String>,
+
     /// Where results.md and results.json are written.
     #[arg(long, env = "BENCH_OUTPUT", default_value = "target/bench")]
     pub output: PathBuf,

@@ -41,6 +41,7 @@ impl Report {
             "rounds": self.options.rounds,
             "seconds": self.options.seconds,
             "groups": self.options.groups,
+            "set": self.options.set,
             "took_seconds": self.took.as_secs(),
             "results": self.results.json(),
             "aims": outcomes.map(outcome).collect::<Vec<_>>(),
@@ -150,6 +151,9 @@ impl Report {
             self.options.seconds,
             self.took.as_secs()
         );
+        if !self.options.set.is_empty() {
+            let _ = writeln!(out, "* set: {}", self.options.set.join(", "));
+        }
         for (name, value) in &self.machine {
             let _ = writeln!(out, "* {name}: {value}");
         }

@@ -50,6 +50,7 @@ impl Route {
 #[derive(Debug)]
 pub struct Rig {
     program: String,
+    settings: Vec<String>,
     broker: SocketAddr,
     haproxy: Option<Haproxy>,
     convoke: Option<Convoke>,
@@ -58,11 +59,12 @@ pub struct Rig {
 }
 
 impl Rig {
-    /// Starts the broker and what the routes need; `program` is the Convoke to measure.
+    /// Starts the broker and what the routes need; `program` is the Convoke to measure, and `settings` (`key=value`) are those
+    /// of it that are not the defaults.
     ///
     /// # Errors
     /// When one of them does not come up.
-    pub fn start(program: &str, routes: &[Route]) -> Result<Self> {
+    pub fn start(program: &str, settings: &[String], routes: &[Route]) -> Result<Self> {
         let options = Options::new(KAFKA_VERSION)
             .jvm(&JVM)
             // Kafka's default; five partitions are for tests.
@@ -77,6 +79,7 @@ impl Rig {
         group::wait_for_coordinator(&mut Client::connect(broker)?)?;
         let mut rig = Self {
             program: program.to_owned(),
+            settings: settings.to_vec(),
             broker,
             haproxy: None,
             convoke: None,
@@ -104,7 +107,8 @@ impl Rig {
     /// # Errors
     /// When it does not come up.
     pub fn new_convoke(&self) -> Result<Convoke> {
-        Convoke::start(&self.program, &self.kafka, &[])
+        let settings = self.settings.iter().flat_map(|setting| ["--set", setting]);
+        Convoke::start(&self.program, &self.kafka, &settings.collect::<Vec<_>>())
     }
 
     /// Where clients of this route connect.
