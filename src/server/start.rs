@@ -10,7 +10,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::status::Status;
-use super::{Announce, ServerError};
+use super::{Announce, ServerError, open_files};
 use crate::admin::{Admin, Listening, Subject};
 use crate::config::Config;
 use crate::coordinator::input::DeletedTopic;
@@ -23,7 +23,6 @@ use crate::runtime::{Coordinator, CoordinatorParts};
 use crate::store::StoreError;
 use crate::store::embedded::EmbeddedStore;
 use crate::telemetry::metrics::Metrics;
-use crate::telemetry::process;
 use crate::upstream::cluster::Cluster;
 use crate::upstream::{Upstream, UpstreamError, settings};
 
@@ -75,7 +74,7 @@ impl Starting {
             &config.listen,
             Box::new(move |node| nodes.node(node.node_id, &node.upstream(), node.listen)),
         )?;
-        warn_of_few_files(config.limits.connections_max);
+        open_files::take_all(config.limits.connections_max);
         let background = CancellationToken::new();
         let (upstream, deleted) = Upstream::start(&config.upstream, config.limits.frame_max, &background);
         let status = Arc::new(Status::new(Arc::new(Metrics::new()), upstream.clone()));
@@ -282,17 +281,4 @@ fn seed() -> Result<u64, ServerError> {
     let mut bytes = [0; 8];
     getrandom::fill(&mut bytes).map_err(ServerError::Random)?;
     Ok(u64::from_le_bytes(bytes))
-}
-
-/// Each client connection takes two file descriptors.
-fn warn_of_few_files(connections_max: usize) {
-    let wanted = connections_max.saturating_mul(2);
-    if let Some(limit) = process::max_open_files()
-        && (limit as usize) < wanted
-    {
-        tracing::info!(
-            "this process may open {limit} files, limits.connections_max ({connections_max}) needs {wanted}; \
-             raise the limit (ulimit -n, LimitNOFILE) if so many clients are expected"
-        );
-    }
 }

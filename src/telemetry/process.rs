@@ -3,7 +3,6 @@
 //! What cannot be read (another system, a hardened `/proc`) is left out.
 
 use std::fs;
-use std::str::FromStr;
 
 use prometheus::core::Collector;
 use prometheus::proto::MetricFamily;
@@ -49,12 +48,6 @@ pub(super) fn families() -> Vec<MetricFamily> {
     .collect()
 }
 
-/// How many files this process may have open; `None` when it cannot be told, or without limit.
-#[must_use]
-pub fn max_open_files() -> Option<u64> {
-    max_fds(&fs::read_to_string("/proc/self/limits").ok()?)
-}
-
 fn family(name: &str, help: &str, value: f64) -> Option<Vec<MetricFamily>> {
     if name.ends_with("_total") {
         let counter = Counter::new(name, help).ok()?;
@@ -78,7 +71,7 @@ fn open_fds() -> Option<f64> {
     u32::try_from(count.saturating_sub(1)).ok().map(f64::from)
 }
 
-fn max_fds<T: FromStr>(limits: &str) -> Option<T> {
+fn max_fds(limits: &str) -> Option<f64> {
     let line = limits.lines().find_map(|line| line.strip_prefix("Max open files"))?;
     line.split_whitespace().next()?.parse().ok()
 }
@@ -118,9 +111,5 @@ mod tests {
         assert_eq!(kilobytes("Name:\tx\nVmRSS:\t   2048 kB\n", "VmRSS:"), Some(2048.0));
         let limited = "Max open files            1024                 4096                 files\n";
         assert_eq!(max_fds(limited), Some(1024.0));
-        assert_eq!(
-            max_fds::<f64>("Max open files            unlimited            unlimited            files\n"),
-            None
-        );
     }
 }

@@ -50,10 +50,16 @@ struct Waiting {
     log: Lines<BufReader<ChildStderr>>,
     bootstrap: SocketAddr,
     admin: SocketAddr,
+    /// The log up to the line that names the addresses.
+    said: Vec<String>,
 }
 
 impl Waiting {
     async fn start(data: &Path) -> Self {
+        Self::start_by(convoke(&[]), data).await
+    }
+
+    async fn start_by(mut command: Command, data: &Path) -> Self {
         let (data, upstream) = (data.display().to_string(), nobody().to_string());
         let arguments = [
             "run",
@@ -64,13 +70,15 @@ impl Waiting {
             "--log-format",
             "json",
         ];
-        let mut child = convoke(&arguments)
+        let mut child = command
+            .args(arguments)
             .args(["--data", &data, "--upstream", &upstream])
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
             .expect("it starts");
         let mut log = BufReader::new(child.stderr.take().expect("standard error")).lines();
+        let mut said = Vec::new();
         loop {
             let line = timeout(LIMIT, log.next_line()).await.expect("a log line in time");
             let line = line.expect("a log line").expect("the log goes on until it is bound");
@@ -82,8 +90,10 @@ impl Waiting {
                     log,
                     bootstrap,
                     admin,
+                    said,
                 };
             }
+            said.push(line);
         }
     }
 
@@ -311,5 +321,36 @@ async fn health_says_that_nothing_answers() {
         text(&absent.stderr).contains("cannot read /nonexistent/c.yaml"),
         "{}",
         text(&absent.stderr)
+    );
+}
+
+/// Convoke under limits of open files, soft and hard.
+async fn with_limits(soft: u32, hard: u32) -> (String, Vec<String>) {
+    let directory = directory();
+    let mut command = Command::new("sh");
+    let script = format!("ulimit -Sn {soft} && ulimit -Hn {hard} && exec \"$0\" \"$@\"");
+    command
+        .args(["-c", &script, env!("CARGO_BIN_EXE_convoke")])
+        .stdin(Stdio::null())
+        .kill_on_drop(true);
+    let waiting = Waiting::start_by(command, directory.path()).await;
+    let id = waiting.child.id().expect("it runs");
+    let limits = std::fs::read_to_string(format!("/proc/{id}/limits")).expect("its limits");
+    let limit = limits.lines().find(|line| line.starts_with("Max open files"));
+    let soft = limit.and_then(|line| line.split_whitespace().nth(3)).expect("a number");
+    let said = waiting.said.clone();
+    waiting.end("-TERM").await;
+    (soft.to_owned(), said)
+}
+
+#[tokio::test]
+async fn as_many_files_are_opened_as_the_hard_limit_allows() {
+    let (taken, said) = with_limits(256, 3_000).await;
+    assert_eq!(taken, "3000");
+    let warning = said.iter().find(|line| line.contains("limits.connections_max"));
+    let warning = warning.expect("10000 connections do not fit, which is said");
+    assert!(
+        warning.contains("WARN") && warning.contains("3000 files") && warning.contains("LimitNOFILE"),
+        "{warning}"
     );
 }
