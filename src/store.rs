@@ -44,6 +44,12 @@ pub enum StoreError {
     /// Another process has the file.
     #[error("{path} is in use by another process; stop it, or give this one another data directory")]
     InUse { path: String },
+    /// The file holds the groups of another cluster, whose offsets mean nothing in this one.
+    #[error(
+        "{path} holds the groups of cluster {kept:?}, and the upstream is cluster {found:?}; correct upstream.bootstrap, or \
+         give this cluster a data directory of its own (store.data)"
+    )]
+    OtherCluster { path: String, kept: String, found: String },
     /// The disk said no: full, read-only, gone.
     #[error("cannot write {path}: {reason}")]
     Io { path: String, reason: String },

@@ -95,6 +95,15 @@ impl EmbeddedStore {
         self.shards
     }
 
+    /// Makes this the file of that cluster, if it is no other's yet. Offsets are numbers of one cluster's records: in front
+    /// of another they would be wrong, and its topics would make all of these look deleted.
+    ///
+    /// # Errors
+    /// `OtherCluster`, or the disk says no.
+    pub fn belong_to(&self, cluster_id: &str) -> StoreFuture<()> {
+        self.answer(self.queue.belong_to(cluster_id.to_owned()))
+    }
+
     /// Counters and sizes, for metrics.
     #[must_use]
     pub fn stats(&self) -> Arc<StoreStats> {

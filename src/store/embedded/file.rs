@@ -25,6 +25,9 @@ use crate::store::{ShardId, StoreError};
 /// Kafka's key order (group, topic, partition) keeps the partitions of one commit together.
 const RECORDS: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("records");
 const META: TableDefinition<'_, &str, u64> = TableDefinition::new("meta");
+/// What the file belongs to: the id of the upstream cluster. A file that was never served has none.
+const OWNER: TableDefinition<'_, &str, &str> = TableDefinition::new("owner");
+const OWNER_CLUSTER: &str = "cluster_id";
 const META_FORMAT: &str = "format";
 const META_SHARDS: &str = "shards";
 const FORMAT: u64 = 1;
@@ -222,6 +225,31 @@ impl StateFile {
             inserted.map_err(|e| self.storage_error(e))?;
         }
         self.finish(transaction)
+    }
+
+    /// Says that the file is that cluster's; another's is refused.
+    pub(super) fn belong_to(&self, cluster_id: &str) -> Result<(), StoreError> {
+        contained(&self.path, || {
+            let transaction = self.begin()?;
+            {
+                let mut owner = transaction.open_table(OWNER).map_err(|e| self.table_error(e))?;
+                let kept = owner.get(OWNER_CLUSTER).map_err(|e| self.storage_error(e))?;
+                match kept.map(|kept| kept.value().to_owned()) {
+                    Some(kept) if kept == cluster_id => return Ok(()),
+                    Some(kept) => {
+                        return Err(StoreError::OtherCluster {
+                            path: self.path.display().to_string(),
+                            kept,
+                            found: cluster_id.to_owned(),
+                        });
+                    }
+                    None => {}
+                }
+                let inserted = owner.insert(OWNER_CLUSTER, cluster_id);
+                inserted.map_err(|e| self.storage_error(e))?;
+            }
+            self.finish(transaction)
+        })
     }
 
     /// Every record of the shard.

@@ -24,6 +24,11 @@ pub(super) enum Task {
         shard: ShardId,
         done: oneshot::Sender<Result<Loaded, StoreError>>,
     },
+    /// The file is to be that cluster's.
+    BelongTo {
+        cluster_id: String,
+        done: oneshot::Sender<Result<(), StoreError>>,
+    },
     Append(Append),
     /// An append that found the queue full; it fails in its turn, and with it what builds on it.
     Refuse(Append, StoreError),
@@ -59,7 +64,7 @@ impl Task {
     fn bytes(&self) -> usize {
         match self {
             Self::Append(append) => append.bytes(),
-            Self::Load { .. } | Self::Refuse(..) => size_of::<Self>(),
+            Self::Load { .. } | Self::BelongTo { .. } | Self::Refuse(..) => size_of::<Self>(),
         }
     }
 }
@@ -92,6 +97,12 @@ impl Queue {
     pub(super) fn load(&self, shard: ShardId) -> oneshot::Receiver<Result<Loaded, StoreError>> {
         let (done, result) = oneshot::channel();
         self.push(&mut self.state(), Task::Load { shard, done });
+        result
+    }
+
+    pub(super) fn belong_to(&self, cluster_id: String) -> oneshot::Receiver<Result<(), StoreError>> {
+        let (done, result) = oneshot::channel();
+        self.push(&mut self.state(), Task::BelongTo { cluster_id, done });
         result
     }
 

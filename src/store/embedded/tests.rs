@@ -324,3 +324,23 @@ fn a_file_is_opened_with_the_shards_that_it_has_until_others_are_wanted() {
     assert_eq!(shards(EmbeddedStore::open(&path, 7)), 7);
     assert_eq!(shards(EmbeddedStore::open_as_it_is(&path, 50)), 7);
 }
+
+#[tokio::test]
+async fn a_file_belongs_to_the_first_cluster_that_it_was_served_for() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("state.redb");
+    let store = EmbeddedStore::open(&path, 1).unwrap();
+    store.belong_to("one").await.unwrap();
+    store.belong_to("one").await.unwrap();
+    drop(store);
+    let store = EmbeddedStore::open(&path, 2).unwrap();
+    let error = store.belong_to("two").await.unwrap_err();
+    assert!(matches!(error, StoreError::OtherCluster { .. }), "{error:?}");
+    let said = error.to_string();
+    for part in [&*path.display().to_string(), "\"one\"", "\"two\"", "upstream.bootstrap"] {
+        assert!(said.contains(part), "{said}");
+    }
+    // The file itself is as good as before.
+    store.load(SHARD).await.unwrap();
+    store.belong_to("one").await.unwrap();
+}

@@ -76,6 +76,9 @@ impl Writer {
                     append.answer(Err(StoreError::Superseded));
                 }
                 Task::Refuse(append, error) => self.fail(append, error),
+                Task::BelongTo { cluster_id, done } => {
+                    let _ = done.send(self.belong_to(&cluster_id));
+                }
                 Task::Load { shard, done } => {
                     self.commit(std::mem::take(&mut group));
                     // The caller may have given up waiting.
@@ -88,6 +91,15 @@ impl Writer {
 
     fn is_current(&self, shard: ShardId, incarnation: Incarnation) -> bool {
         self.incarnations.get(&shard) == Some(&incarnation)
+    }
+
+    fn belong_to(&mut self, cluster_id: &str) -> Result<(), StoreError> {
+        let told = self.file().and_then(|file| file.belong_to(cluster_id));
+        told.inspect_err(|error| {
+            if !matches!(error, StoreError::OtherCluster { .. }) {
+                self.abandon();
+            }
+        })
     }
 
     fn load(&mut self, shard: ShardId) -> Result<Loaded, StoreError> {
