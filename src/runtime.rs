@@ -14,9 +14,11 @@ mod inspections;
 mod inspector;
 mod loading;
 mod shard_task;
+mod topic_checker;
 
 pub use coordinator::{Coordinator, CoordinatorParts, CoordinatorState};
 pub use inspector::{GroupInspector, Inspection, InspectionFuture};
+pub use topic_checker::TopicChecker;
 
 use crate::store::ShardId;
 

@@ -26,11 +26,12 @@ use std::sync::Arc;
 
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
 
 use crate::config::UpstreamConfig;
 use crate::coordinator::input::{DeletedTopic, InspectFailure, UpstreamGroup};
 use crate::coordinator::request::Text;
-use crate::runtime::{GroupInspector, InspectionFuture};
+use crate::runtime::{GroupInspector, InspectionFuture, TopicChecker};
 use crate::wire::error_code::ErrorCode;
 
 use cluster::ClusterWatch;
@@ -122,6 +123,12 @@ impl Upstream {
     /// Why it cannot be told now; always retriable for the client.
     pub async fn inspect(&self, group_id: &str) -> Result<UpstreamGroup, InspectFailure> {
         self.inspector.inspect(group_id).await
+    }
+}
+
+impl TopicChecker for Upstream {
+    fn check(&self, topics: BTreeMap<Uuid, Text>) {
+        self.cluster.check_topics(topics);
     }
 }
 

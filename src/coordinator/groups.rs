@@ -3,6 +3,8 @@
 
 use std::collections::BTreeMap;
 
+use uuid::Uuid;
+
 use super::classic::{ClassicGroup, join_refusal, sync_refusal};
 use super::context::Context;
 use super::event::Event;
@@ -220,6 +222,10 @@ impl Groups {
         let wanted =
             |group: &ListedGroup| passes(&request.states, &group.state) && passes(&request.types, &group.group_type);
         groups.filter(wanted).collect()
+    }
+
+    pub(super) fn topics(&self) -> BTreeMap<Uuid, Text> {
+        self.offsets.topics()
     }
 
     pub(super) fn contains(&self, group_id: &str) -> bool {

@@ -121,7 +121,8 @@ impl Offsets {
     }
 
     /// The offsets of the named partitions, or of all that have one. A partition without one, or whose topic was created
-    /// anew since (both ids known, and different), is answered -1. "All" names topics without their ids.
+    /// anew since (both ids known, and different), is answered -1. "All" names topics with the ids that were stored; one that
+    /// was made anew may stand there under each of its ids.
     #[must_use]
     pub fn fetch(
         &self,
@@ -130,7 +131,7 @@ impl Offsets {
     ) -> Vec<(OffsetTopic, Vec<FetchedOffset>)> {
         let known = self.groups.get(group_id);
         let Some(topics) = topics else {
-            return known.into_iter().flatten().map(fetch_all).collect();
+            return known.into_iter().flatten().flat_map(fetch_all).collect();
         };
         topics
             .iter()
@@ -211,6 +212,22 @@ impl Offsets {
             }
         }
         records
+    }
+
+    /// Every topic that has an offset committed with an id, by that id.
+    #[must_use]
+    pub fn topics(&self) -> BTreeMap<Uuid, Text> {
+        let mut found = BTreeMap::new();
+        for (name, partitions) in self.groups.values().flatten() {
+            let mut last = Uuid::nil();
+            for value in partitions.values() {
+                if value.topic_id != last && !value.topic_id.is_nil() {
+                    last = value.topic_id;
+                    found.entry(last).or_insert_with(|| name.clone());
+                }
+            }
+        }
+        found
     }
 
     /// Records for what the upstream had committed for a group that is taken over. What is already here is newer and stays.
@@ -336,15 +353,17 @@ fn tombstone(group_id: &Text, topic: &Text, partition: i32) -> Record {
     }
 }
 
-fn fetch_all((name, partitions): (&Text, &Partitions)) -> (OffsetTopic, Vec<FetchedOffset>) {
-    let topic = OffsetTopic {
-        name: name.clone(),
-        topic_id: Uuid::nil(),
-    };
-    let offsets = partitions
-        .iter()
-        .map(|(partition, value)| fetched(*partition, Some(value)));
-    (topic, offsets.collect())
+fn fetch_all((name, partitions): (&Text, &Partitions)) -> BTreeMap<OffsetTopic, Vec<FetchedOffset>> {
+    let mut topics: BTreeMap<_, Vec<_>> = BTreeMap::new();
+    for (partition, value) in partitions {
+        let topic = OffsetTopic {
+            name: name.clone(),
+            topic_id: value.topic_id,
+        };
+        let offsets = topics.entry(topic).or_default();
+        offsets.push(fetched(*partition, Some(value)));
+    }
+    topics
 }
 
 fn fetched(partition: i32, value: Option<&OffsetValue>) -> FetchedOffset {

@@ -4,8 +4,10 @@
 //! A reply is held until the last batch that existed when it was made is durable, a heartbeat's or a fetch's as well: memory
 //! runs ahead of the store, and nobody may see what a crash could still take back. `NotOwned` shows nothing and leaves at once.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
+
+use uuid::Uuid;
 
 use super::admission::{self, Admission};
 use super::context::{Context, Effects};
@@ -116,6 +118,13 @@ impl Shard {
             }
             _ => Some(deadline_ms),
         }
+    }
+
+    /// Every topic that has an offset committed with an id, by that id: whether they are still there is to be found out
+    /// after a load, since nobody told meanwhile.
+    #[must_use]
+    pub fn topics(&self) -> BTreeMap<Uuid, Text> {
+        self.groups.topics()
     }
 
     /// Ends the shard: answers for every request that is parked or held, so that its client asks again.

@@ -162,7 +162,7 @@ async fn finish(call: &Call<'_>, query: &GroupQuery, fetched: Fetched) -> Fetche
     let topics = match &query.topics {
         Topics::Unanswerable(error) => return failed(*error),
         Topics::Named(topics) => by_name(topics, fetched.topics),
-        Topics::All if call.version <= NAMES_UP_TO => fetched.topics,
+        Topics::All if call.version <= NAMES_UP_TO => with_names(call, fetched.topics),
         Topics::All => match with_ids(call, fetched.topics).await {
             Ok(topics) => topics,
             Err(error) => return failed(error),
@@ -171,7 +171,21 @@ async fn finish(call: &Call<'_>, query: &GroupQuery, fetched: Fetched) -> Fetche
     Fetched { error, topics }
 }
 
-/// Adds the ids, for versions that name no topics. Topics that are gone are left out.
+/// Takes the ids away, for versions that name topics. Offsets of a topic that was made anew since are left out.
+fn with_names(
+    call: &Call<'_>,
+    topics: Vec<(OffsetTopic, Vec<FetchedOffset>)>,
+) -> Vec<(OffsetTopic, Vec<FetchedOffset>)> {
+    let mut known = Vec::with_capacity(topics.len());
+    for (topic, offsets) in topics {
+        if !is_earlier(&topic, query::shown_id(call, &topic.name)) {
+            add(&mut known, named(topic.name), offsets);
+        }
+    }
+    known
+}
+
+/// Adds the ids, for versions that name no topics. Topics that are gone are left out, and so are those made anew since.
 async fn with_ids(
     call: &Call<'_>,
     topics: Vec<(OffsetTopic, Vec<FetchedOffset>)>,
@@ -186,10 +200,23 @@ async fn with_ids(
             Err(error) => return Err(error),
         };
         // An upstream without topic ids knows no version that speaks of them.
-        if !id.is_nil() {
+        if !id.is_nil() && !is_earlier(&topic, id) {
             topic.topic_id = id;
-            known.push((topic, offsets));
+            add(&mut known, topic, offsets);
         }
     }
     Ok(known)
+}
+
+/// Whether the offsets were committed to an earlier topic of the name; `now` is the id of the one that has it now.
+fn is_earlier(topic: &OffsetTopic, now: Uuid) -> bool {
+    !topic.topic_id.is_nil() && !now.is_nil() && topic.topic_id != now
+}
+
+/// A topic stands in an answer once. The parts of one, stored with and without its id, come one after the other.
+fn add(known: &mut Vec<(OffsetTopic, Vec<FetchedOffset>)>, topic: OffsetTopic, offsets: Vec<FetchedOffset>) {
+    match known.last_mut() {
+        Some((last, known)) if *last == topic => known.extend(offsets),
+        _ => known.push((topic, offsets)),
+    }
 }

@@ -3,12 +3,13 @@
 //! Each turn takes what waits in the queue, steps the core with it and hands the records to the store as one batch; the next
 //! batch fills while this one is written. Nothing ticks while the core has no timer armed.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::pin::Pin;
 use std::sync::Arc;
 
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{Instant, Sleep};
+use uuid::Uuid;
 
 use super::appends::Appends;
 use super::clock::Clock;
@@ -17,7 +18,7 @@ use super::inspections::Inspections;
 use super::shard_task::{Command, Ended, Shared, answer, unavailable};
 use crate::coordinator::input::{DeletedTopic, Input, Lsn, Now, Output, Ticket};
 use crate::coordinator::record::RawRecord;
-use crate::coordinator::request::{Request, Response};
+use crate::coordinator::request::{Request, Response, Text};
 use crate::coordinator::settings::Settings;
 use crate::coordinator::shard::Shard;
 use crate::store::{Incarnation, ShardId, StateStore};
@@ -110,6 +111,11 @@ impl ActiveShard {
     /// Whether anything of this incarnation became durable.
     pub(super) const fn has_written(&self) -> bool {
         self.has_written
+    }
+
+    /// The topics that offsets are stored for, by their ids.
+    pub(super) fn topics(&self) -> BTreeMap<Uuid, Text> {
+        self.shard.topics()
     }
 
     pub(super) fn topics_deleted(&mut self, topics: Vec<DeletedTopic>) {

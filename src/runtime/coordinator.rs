@@ -9,6 +9,7 @@ use super::clock::Clock;
 use super::inspector::GroupInspector;
 use super::shard_of;
 use super::shard_task::{Command, ShardTask, Shared, unavailable};
+use super::topic_checker::TopicChecker;
 use crate::coordinator::input::DeletedTopic;
 use crate::coordinator::request::{Request, Response, Text};
 use crate::coordinator::settings::Settings;
@@ -26,6 +27,7 @@ const INSPECTIONS_MAX: usize = 16;
 pub struct CoordinatorParts {
     pub store: Arc<dyn StateStore>,
     pub inspector: Arc<dyn GroupInspector>,
+    pub topics: Arc<dyn TopicChecker>,
     pub settings: Arc<Settings>,
     /// Partitions of the upstream's `__consumer_offsets`; at least 1.
     pub shards: u32,
@@ -74,6 +76,7 @@ impl Coordinator {
         let shared = Arc::new(Shared {
             store: parts.store,
             inspector: parts.inspector,
+            topics: parts.topics,
             permits: Arc::new(Semaphore::new(INSPECTIONS_MAX)),
             metrics: parts.metrics,
             clock: Clock::start(),
@@ -152,7 +155,7 @@ impl Coordinator {
     pub async fn topics_deleted(&self, topics: Vec<DeletedTopic>) {
         let topics: Arc<[DeletedTopic]> = topics.into();
         for shard in self.shards.iter() {
-            // A shard that has ended keeps its offsets; the next start finds the topics gone again.
+            // A shard that has ended keeps its offsets; the next load has the topics looked for again.
             let _ = shard.send(Command::TopicsDeleted(Arc::clone(&topics))).await;
         }
     }

@@ -12,6 +12,7 @@ use super::clock::Clock;
 use super::coordinator::CoordinatorState;
 use super::inspector::GroupInspector;
 use super::loading::{LoadError, load};
+use super::topic_checker::TopicChecker;
 use crate::coordinator::input::DeletedTopic;
 use crate::coordinator::request::{Request, Response};
 use crate::coordinator::settings::Settings;
@@ -38,6 +39,7 @@ pub(super) enum Command {
 pub(super) struct Shared {
     pub(super) store: Arc<dyn StateStore>,
     pub(super) inspector: Arc<dyn GroupInspector>,
+    pub(super) topics: Arc<dyn TopicChecker>,
     pub(super) permits: Arc<Semaphore>,
     pub(super) metrics: Arc<Metrics>,
     pub(super) clock: Clock,
@@ -150,6 +152,10 @@ impl ShardTask {
         debug!(shard = self.shard.0, "shard loaded");
         self.set_health(Health::Loaded);
         active.topics_deleted(std::mem::take(&mut self.topics_deleted));
+        let topics = active.topics();
+        if !topics.is_empty() {
+            self.shared.topics.check(topics);
+        }
         let ended = active.run(&mut self.commands, &mut self.settings).await;
         if active.has_written() {
             self.failures = 0;

@@ -117,10 +117,14 @@ impl Starting {
             _ => settings::offsets_partitions(&broker, &config.settings),
         };
         let store = self.store.with_shards(shards).await?;
+        if let Some(cluster_id) = &cluster.cluster_id {
+            store.belong_to(cluster_id).await?;
+        }
         store_metrics(&store, &status);
         let coordinator = Coordinator::start(CoordinatorParts {
             store: Arc::new(store),
             inspector: Arc::new(upstream.clone()),
+            topics: Arc::new(upstream.clone()),
             settings: Arc::new(built),
             shards,
             seed: seed()?,

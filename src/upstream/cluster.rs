@@ -59,15 +59,16 @@ pub struct Topics {
 }
 
 impl Topics {
-    /// Adds a topic, in place of one of the same name.
-    pub fn insert(&mut self, topic: Topic) {
-        if let Some(old) = self.by_name.get(&topic.name) {
-            self.name_by_id.remove(&old.id);
+    /// Adds a topic, in place of one of the same name; gives that one if its id is another.
+    pub fn insert(&mut self, topic: Topic) -> Option<Topic> {
+        let id = topic.id;
+        if !id.is_nil() {
+            self.name_by_id.insert(id, topic.name.clone());
         }
-        if !topic.id.is_nil() {
-            self.name_by_id.insert(topic.id, topic.name.clone());
-        }
-        self.by_name.insert(topic.name.clone(), topic);
+        let old = self.by_name.insert(topic.name.clone(), topic);
+        let old = old.filter(|old| old.id != id)?;
+        self.name_by_id.remove(&old.id);
+        Some(old)
     }
 
     #[must_use]
@@ -157,6 +158,14 @@ impl ClusterWatch {
     /// Asks for a fresh picture soon; requests that come together make one.
     pub fn request_refresh(&self) {
         self.shared.request_refresh();
+    }
+
+    /// Takes topics that were there once, by their ids: those that are certainly gone are told to the receiver of
+    /// [`Self::start`], as if the picture had shown them.
+    pub fn check_topics(&self, topics: BTreeMap<Uuid, Text>) {
+        if self.shared.miss(topics) {
+            self.request_refresh();
+        }
     }
 
     #[must_use]

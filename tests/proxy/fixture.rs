@@ -72,6 +72,7 @@ impl Fixture {
         let coordinator = Coordinator::start(CoordinatorParts {
             store: Arc::new(MemoryStore::new()),
             inspector: Arc::new(Silent),
+            topics: Arc::new(upstream.clone()),
             settings: Arc::new(Settings::default()),
             shards: 1,
             seed: 1,

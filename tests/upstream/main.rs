@@ -4,6 +4,7 @@ mod groups;
 mod raw;
 mod rights;
 mod sasl;
+mod stored_topics;
 mod topics;
 mod world;
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use bytes::BytesMut;
+use bytes::{Bytes, BytesMut};
 use convoke::upstream::connection::{Connection, Limits};
 use convoke_support::Result;
 use kafka_protocol::protocol::{Decodable, Request};
@@ -25,7 +25,12 @@ impl Raw {
     pub async fn call<R: Request>(&self, version: i16, request: &R) -> Result<R::Response> {
         let mut body = BytesMut::new();
         request.encode(&mut body, version)?;
-        let mut answer = self.0.call(R::KEY, version, &body).await?;
+        let mut answer = self.send(R::KEY, version, &body).await?;
         Ok(R::Response::decode(&mut answer, version)?)
+    }
+
+    /// A body in a version that kafka-protocol does not write.
+    pub async fn send(&self, api_key: i16, version: i16, body: &[u8]) -> Result<Bytes> {
+        Ok(self.0.call(api_key, version, body).await?)
     }
 }

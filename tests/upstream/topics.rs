@@ -6,7 +6,7 @@ use convoke_support::network::Network;
 
 use crate::world::{World, broker_versions};
 
-fn topics(kafka: &Kafka, arguments: &[&str]) -> Result<String> {
+pub fn topics(kafka: &Kafka, arguments: &[&str]) -> Result<String> {
     let bootstrap = kafka.bootstrap();
     let mut all = vec!["--bootstrap-server", &bootstrap];
     all.extend(arguments);

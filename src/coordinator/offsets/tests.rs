@@ -77,7 +77,7 @@ fn a_commit_is_fetched_by_name_and_as_part_of_all() {
         (-1, -1, ErrorCode::NONE)
     );
     let all = offsets.fetch("g", None);
-    assert_eq!((all.len(), all[0].1.len(), all[0].0.topic_id), (1, 3, Uuid::nil()));
+    assert_eq!((all.len(), all[0].1.len(), all[0].0.topic_id), (1, 3, OLD));
 }
 
 #[test]
@@ -223,4 +223,41 @@ fn an_import_never_replaces_what_is_here() {
     assert_eq!(records.len(), 1);
     apply(&mut offsets, &records);
     assert_eq!(fetched_offsets(&offsets, OLD, &[0, 5, 6]), [10, 50, -1]);
+}
+
+#[test]
+fn all_offsets_of_a_topic_that_was_made_anew_stand_under_the_id_each_was_committed_for() {
+    let mut offsets = three();
+    for (topic_id, index) in [(NEW, 1), (Uuid::nil(), 5)] {
+        let (records, _) = Offsets::commit(&commit_of("g", "t", topic_id, vec![partition(index, 1)]), NOW, 4096);
+        apply(&mut offsets, &records);
+    }
+    let all: Vec<_> = offsets
+        .fetch("g", None)
+        .into_iter()
+        .map(|(topic, offsets)| {
+            let partitions: Vec<i32> = offsets.iter().map(|offset| offset.partition).collect();
+            (topic.topic_id, partitions)
+        })
+        .collect();
+    assert_eq!(all, [(Uuid::nil(), vec![5]), (OLD, vec![0, 2]), (NEW, vec![1])]);
+}
+
+#[test]
+fn topics_are_told_by_every_id_that_an_offset_has() {
+    let mut offsets = three();
+    for (group, topic, topic_id) in [
+        ("h", "t", OLD),
+        ("i", "t", NEW),
+        ("i", "none", Uuid::nil()),
+        ("j", "u", Uuid::from_u128(3)),
+    ] {
+        let (records, _) = Offsets::commit(&commit_of(group, topic, topic_id, vec![partition(0, 1)]), NOW, 4096);
+        apply(&mut offsets, &records);
+    }
+    let expected = [(OLD, "t"), (NEW, "t"), (Uuid::from_u128(3), "u")];
+    assert_eq!(offsets.topics(), expected.map(|(id, name)| (id, name.into())).into());
+    let gone = offsets.delete_group("j");
+    apply(&mut offsets, &gone);
+    assert_eq!(offsets.topics().len(), 2);
 }

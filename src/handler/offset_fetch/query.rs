@@ -33,6 +33,8 @@ pub(super) enum Topics {
 pub(super) struct QueriedTopic {
     /// As the request names it, and so the answer.
     pub(super) asked: OffsetTopic,
+    /// Of the topic that has this name now; nil while that is not known.
+    topic_id: Uuid,
     /// Its name, or what each partition is answered.
     pub(super) name: Result<Text, ErrorCode>,
     pub(super) partitions: Vec<i32>,
@@ -41,7 +43,7 @@ pub(super) struct QueriedTopic {
 /// Reads the groups of a request; before v8 there is one. From v10 on the ids are looked up.
 pub(super) async fn read(call: &Call<'_>, request: &OffsetFetchRequest) -> Vec<GroupQuery> {
     if call.version < GROUPS_SINCE {
-        return vec![single(request)];
+        return vec![single(call, request)];
     }
     let mut lookups = Lookups::new(call);
     let mut queries = Vec::with_capacity(request.groups.len());
@@ -59,11 +61,12 @@ pub(super) async fn read(call: &Call<'_>, request: &OffsetFetchRequest) -> Vec<G
     queries
 }
 
-fn single(request: &OffsetFetchRequest) -> GroupQuery {
+fn single(call: &Call<'_>, request: &OffsetFetchRequest) -> GroupQuery {
     let topics = request.topics.as_ref().map(|topics| {
         let topics = topics.iter().map(|topic| {
             let asked = named(&topic.name, Uuid::nil());
             QueriedTopic {
+                topic_id: shown_id(call, &asked.name),
                 name: Ok(asked.name.clone()),
                 asked,
                 partitions: topic.partition_indexes.clone(),
@@ -83,18 +86,19 @@ async fn topics_of(call: &Call<'_>, lookups: &mut Lookups<'_>, topics: &[OffsetF
     let mut queried = Vec::with_capacity(topics.len());
     for topic in topics {
         let asked = named(&topic.name, topic.topic_id);
-        let name = if call.version <= NAMES_UP_TO {
+        let (name, topic_id) = if call.version <= NAMES_UP_TO {
             // Offsets of a topic that is gone are still told by its name.
-            Ok(asked.name.clone())
+            (Ok(asked.name.clone()), shown_id(call, &asked.name))
         } else {
             match lookups.find(&asked).await {
-                Ok(topic) => Ok(topic.name),
-                Err(error) if error == ErrorCode::UNKNOWN_TOPIC_ID => Err(error),
+                Ok(topic) => (Ok(topic.name), asked.topic_id),
+                Err(error) if error == ErrorCode::UNKNOWN_TOPIC_ID => (Err(error), asked.topic_id),
                 Err(error) => return Topics::Unanswerable(error),
             }
         };
         queried.push(QueriedTopic {
             asked,
+            topic_id,
             name,
             partitions: topic.partition_indexes.clone(),
         });
@@ -102,10 +106,17 @@ async fn topics_of(call: &Call<'_>, lookups: &mut Lookups<'_>, topics: &[OffsetF
     Topics::Named(queried)
 }
 
+/// The id under which the picture of the cluster shows a name: what was committed under another one was committed to an
+/// earlier topic, and its offsets mean nothing in this one. Nil where the picture does not show it; nobody is asked.
+pub(super) fn shown_id(call: &Call<'_>, name: &str) -> Uuid {
+    let shown = call.services.cluster.snapshot();
+    shown.topics.by_name.get(name).map(|topic| topic.id).unwrap_or_default()
+}
+
 impl GroupQuery {
     pub(super) fn to_core(&self, require_stable: bool) -> core::OffsetFetchRequest {
         let named = |topic: &QueriedTopic| {
-            let topic_id = topic.asked.topic_id;
+            let topic_id = topic.topic_id;
             let name = topic.name.as_ref().ok()?.clone();
             Some((OffsetTopic { name, topic_id }, topic.partitions.clone()))
         };

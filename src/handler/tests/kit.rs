@@ -12,7 +12,7 @@ use crate::coordinator::input::{Presence, UpstreamGroup};
 use crate::coordinator::request::Text;
 use crate::coordinator::settings::Settings;
 use crate::handler::{Answer, Caller, ClientUpstream, DelegateRules, HandlerServices, handle};
-use crate::runtime::{Coordinator, CoordinatorParts, GroupInspector, InspectionFuture};
+use crate::runtime::{Coordinator, CoordinatorParts, GroupInspector, InspectionFuture, TopicChecker};
 use crate::store::StateStore;
 use crate::store::memory::MemoryStore;
 use crate::telemetry::metrics::Metrics;
@@ -41,6 +41,10 @@ pub(super) const LIVE: &str = "live-";
 pub(super) const DELEGATED: &str = "delegated-";
 
 struct Inspector;
+
+impl TopicChecker for Inspector {
+    fn check(&self, _topics: BTreeMap<Uuid, Text>) {}
+}
 
 impl GroupInspector for Inspector {
     fn inspect(&self, group_id: &Text) -> InspectionFuture {
@@ -156,6 +160,7 @@ impl Setup {
         let coordinator = Coordinator::start(CoordinatorParts {
             store: options.store,
             inspector: Arc::new(Inspector),
+            topics: Arc::new(Inspector),
             settings: Arc::new(Settings {
                 group_initial_rebalance_delay_ms: 0,
                 ..Settings::default()

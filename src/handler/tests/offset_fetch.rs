@@ -277,3 +277,47 @@ async fn offsets_of_a_topic_that_was_made_anew_are_not_told_for_the_new_one() {
     // Nobody can be asked about an id that the picture lacks.
     assert_eq!(response.groups[1].error_code, 14);
 }
+
+#[tokio::test]
+async fn names_and_all_do_not_bring_back_offsets_of_a_topic_that_was_made_anew_either() {
+    let store = Arc::new(MemoryStore::new());
+    let options = |orders_id| Options {
+        store: Arc::clone(&store) as Arc<dyn StateStore>,
+        orders_id,
+        ..Options::default()
+    };
+    let setup = Setup::with(options(ORDERS));
+    setup.loaded().await;
+    let request = commit("g", &[("orders", &[0, 1]), ("payments", &[0])]);
+    let _: OffsetCommitResponse = setup.ask(OFFSET_COMMIT, 8, &request).await;
+    setup.services.coordinator.drain().await;
+
+    let anew = Uuid::from_u128(0xD);
+    let setup = Setup::with(options(anew));
+    setup.loaded().await;
+    // With an expiry of its own an offset is stored without the id.
+    for (index, version, retention) in [(1, 8, -1), (2, 4, 600_000)] {
+        let request = commit("g", &[("orders", &[index])]).with_retention_time_ms(retention);
+        let _: OffsetCommitResponse = setup.ask(OFFSET_COMMIT, version, &request).await;
+    }
+    let named = fetch_one(&setup, "g", 7, &[("orders", &[0, 1, 2]), ("payments", &[0])]).await;
+    let offsets = named.topics.iter().flat_map(|topic| &topic.partitions);
+    let offsets: Vec<i64> = offsets.map(|partition| partition.committed_offset).collect();
+    assert_eq!(offsets, [-1, 42, 42, 42]);
+    let request = OffsetFetchRequest::default().with_groups(vec![group("g", None)]);
+    let all: OffsetFetchResponse = setup.ask(OFFSET_FETCH, 9, &request).await;
+    let mut all = lines(&all.groups[0]);
+    all.sort_unstable();
+    let line = |topic: &str, index| (topic.to_owned(), index, 42, 0);
+    assert_eq!(all, [line("orders", 1), line("orders", 2), line("payments", 0)]);
+    let body = fetch_by_id(&[("g", None)]);
+    let (response, _) = setup
+        .exchange::<OffsetFetchResponse>(OFFSET_FETCH, 10, body, &mut Upstream::unused())
+        .await;
+    let topics: Vec<_> = response.groups[0]
+        .topics
+        .iter()
+        .map(|topic| (topic.topic_id, topic.partitions.len()))
+        .collect();
+    assert_eq!(topics, [(anew, 2), (PAYMENTS, 1)]);
+}

@@ -14,7 +14,7 @@ use crate::coordinator::input::{InspectFailure, Presence, UpstreamGroup};
 use crate::coordinator::record::{RawRecord, Record};
 use crate::coordinator::request::*;
 use crate::coordinator::settings::Settings;
-use crate::runtime::{Coordinator, CoordinatorParts, GroupInspector, Inspection, InspectionFuture};
+use crate::runtime::{Coordinator, CoordinatorParts, GroupInspector, Inspection, InspectionFuture, TopicChecker};
 use crate::store::memory::MemoryStore;
 use crate::store::{Incarnation, ShardId, StateStore, StoreError, StoreFuture};
 use crate::telemetry::metrics::Metrics;
@@ -152,6 +152,16 @@ impl GroupInspector for TestInspector {
     }
 }
 
+/// Keeps the topics that it was to look for, by loads.
+#[derive(Default)]
+pub(super) struct TestTopics(pub(super) Mutex<Vec<BTreeMap<Uuid, Text>>>);
+
+impl TopicChecker for TestTopics {
+    fn check(&self, topics: BTreeMap<Uuid, Text>) {
+        self.0.lock().expect("no panic").push(topics);
+    }
+}
+
 /// Shards on the store, loaded.
 pub(super) async fn start(store: &Arc<TestStore>, shards: u32) -> Coordinator {
     let coordinator = start_with(store, TestInspector::new(), shards);
@@ -160,9 +170,19 @@ pub(super) async fn start(store: &Arc<TestStore>, shards: u32) -> Coordinator {
 }
 
 pub(super) fn start_with(store: &Arc<TestStore>, inspector: TestInspector, shards: u32) -> Coordinator {
+    start_checked(store, inspector, shards, Arc::default())
+}
+
+pub(super) fn start_checked(
+    store: &Arc<TestStore>,
+    inspector: TestInspector,
+    shards: u32,
+    topics: Arc<TestTopics>,
+) -> Coordinator {
     Coordinator::start(CoordinatorParts {
         store: Arc::clone(store) as Arc<dyn StateStore>,
         inspector: Arc::new(inspector),
+        topics,
         settings: Arc::new(settings()),
         shards,
         seed: 7,
@@ -189,6 +209,10 @@ pub(super) async fn settled<T>(future: &mut (impl Future<Output = T> + Unpin)) -
 }
 
 pub(super) fn commit(group_id: &str, partition: i32, offset: i64) -> Request {
+    commit_to(Uuid::nil(), group_id, partition, offset)
+}
+
+pub(super) fn commit_to(topic_id: Uuid, group_id: &str, partition: i32, offset: i64) -> Request {
     Request::OffsetCommit(OffsetCommitRequest {
         group_id: Text::from(group_id),
         generation_id_or_member_epoch: -1,
@@ -198,7 +222,7 @@ pub(super) fn commit(group_id: &str, partition: i32, offset: i64) -> Request {
         knows_member_epochs: true,
         topics: vec![OffsetCommitTopic {
             name: Text::from("orders"),
-            topic_id: Uuid::nil(),
+            topic_id,
             partitions: vec![OffsetCommitPartition {
                 partition,
                 offset,

@@ -204,6 +204,54 @@ async fn offsets_of_deleted_topics_go_also_when_the_shard_was_loading() {
     }
 }
 
+#[tokio::test(start_paused = true)]
+async fn every_load_has_the_topics_looked_for_that_offsets_are_stored_for() {
+    let store = TestStore::new();
+    let orders = DeletedTopic {
+        name: Text::from("orders"),
+        id: Uuid::from_u128(1),
+    };
+    let both = BTreeMap::from([
+        (orders.id, orders.name.clone()),
+        (Uuid::from_u128(2), Text::from("orders")),
+    ]);
+    let looked_for = Arc::new(TestTopics::default());
+    let start = || start_checked(&store, TestInspector::new(), 1, Arc::clone(&looked_for));
+    let loads = || std::mem::take(&mut *looked_for.0.lock().expect("no panic"));
+    let coordinator = start();
+    loaded(&coordinator).await;
+    assert!(loads().is_empty(), "there was nothing to look for");
+    for (number, group_id) in [(0, "a"), (1, "b"), (2, "c")] {
+        let request = commit_to(Uuid::from_u128(number), group_id, 0, 42);
+        coordinator.call(group_id, request).await;
+    }
+    coordinator.drain().await;
+
+    // Deleted while nobody listened.
+    let coordinator = start();
+    loaded(&coordinator).await;
+    assert_eq!(loads(), std::slice::from_ref(&both));
+
+    // Told, and the store fails before it is written: it is looked for anew, and told again.
+    store.fails_next.store(true, std::sync::atomic::Ordering::SeqCst);
+    let mut states = coordinator.subscribe();
+    coordinator.topics_deleted(vec![orders.clone()]).await;
+    states
+        .wait_for(|state| state.failed == 1)
+        .await
+        .expect("the shard lives");
+    loaded(&coordinator).await;
+    assert_eq!(loads(), [both]);
+    let found = offsets(coordinator.call("b", fetch("b")).await);
+    assert_eq!(found, BTreeMap::from([(0, 42)]));
+    coordinator.topics_deleted(vec![orders]).await;
+    let left = [("a", false), ("b", false), ("c", true)];
+    for (group_id, is_left) in left {
+        let found = offsets(coordinator.call(group_id, fetch(group_id)).await);
+        assert_eq!(!found.is_empty(), is_left, "{group_id}");
+    }
+}
+
 /// The real store and several threads: what clients were told survives, whoever wrote beside whom.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn many_clients_commit_side_by_side_and_a_restart_finds_it_all() {
@@ -216,6 +264,7 @@ async fn many_clients_commit_side_by_side_and_a_restart_finds_it_all() {
         Coordinator::start(CoordinatorParts {
             store: Arc::new(store),
             inspector: Arc::new(TestInspector::new()),
+            topics: Arc::new(TestTopics::default()),
             settings: Arc::new(settings()),
             shards: 8,
             seed: 7,

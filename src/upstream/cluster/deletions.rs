@@ -19,7 +19,7 @@ use crate::coordinator::request::Text;
 /// The time between the two answers that confirm a deletion.
 pub const BETWEEN: Duration = Duration::from_secs(1);
 
-/// Topic ids that were seen and are not listed any more.
+/// Topic ids that were seen, by us or by whoever has offsets of theirs, and are not listed.
 #[derive(Debug, Default)]
 pub struct Deletions {
     vanished: BTreeMap<Uuid, Vanished>,
@@ -34,17 +34,22 @@ struct Vanished {
 }
 
 impl Deletions {
+    /// Takes topics that were there once, by their ids; those that the next picture does not have are to be asked for.
+    pub fn look_for(&mut self, topics: BTreeMap<Uuid, Text>) {
+        for (id, name) in topics {
+            self.vanished.entry(id).or_insert_with(|| Vanished {
+                name,
+                denied: None,
+                confirmed: false,
+            });
+        }
+    }
+
     /// Compares two pictures: ids that vanished are to be asked for, ids that are back are forgotten.
     pub fn compare(&mut self, before: &Topics, after: &Topics) {
-        for (id, name) in &before.name_by_id {
-            if !after.name_by_id.contains_key(id) {
-                self.vanished.entry(*id).or_insert_with(|| Vanished {
-                    name: name.clone(),
-                    denied: None,
-                    confirmed: false,
-                });
-            }
-        }
+        let gone = before.name_by_id.iter();
+        let gone = gone.filter(|(id, _)| !after.name_by_id.contains_key(id));
+        self.look_for(gone.map(|(id, name)| (*id, name.clone())).collect());
         self.vanished.retain(|id, _| !after.name_by_id.contains_key(id));
     }
 

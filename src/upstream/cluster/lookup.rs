@@ -207,15 +207,11 @@ fn add_to_picture(shared: &Shared, found: &HashMap<TopicKey, Found>) {
         .values()
         .filter_map(|found| found.as_ref().ok().and_then(Option::as_ref));
     let snapshot = shared.snapshot();
-    let news: Vec<&Topic> = topics
+    let news: Vec<Topic> = topics
         .filter(|topic| snapshot.topics.by_name.get(&topic.name) != Some(*topic))
+        .cloned()
         .collect();
-    if news.is_empty() {
-        return;
+    if !news.is_empty() {
+        shared.add_topics(news);
     }
-    shared.update(|cluster| {
-        for topic in news {
-            cluster.topics.insert(topic.clone());
-        }
-    });
 }

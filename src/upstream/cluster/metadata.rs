@@ -106,7 +106,7 @@ pub fn picture(answer: &MetadataResponse, previous: &Cluster) -> Cluster {
     };
     for answer in &answer.topics {
         match topic_answer(answer) {
-            TopicAnswer::Found(topic) => cluster.topics.insert(topic),
+            TopicAnswer::Found(topic) => drop(cluster.topics.insert(topic)),
             TopicAnswer::Unknown => {}
             TopicAnswer::Unclear(_) => {
                 let known = answer

@@ -1,14 +1,17 @@
 //! The published picture, and the ways to the nodes in it.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, timeout};
+use uuid::Uuid;
 
-use super::{Cluster, UpstreamState};
+use super::{Cluster, Topic, UpstreamState};
 use crate::config::HostPort;
+use crate::coordinator::request::Text;
 use crate::upstream::UpstreamError;
 use crate::upstream::node::Node;
 use crate::upstream::pool::Pool;
@@ -26,6 +29,8 @@ pub struct Shared {
     writing: Mutex<()>,
     changes: watch::Sender<u64>,
     refresh: Notify,
+    /// Topics that were there once and that the picture does not show, by their ids; the watcher takes them.
+    missing: Mutex<BTreeMap<Uuid, Text>>,
     health: Mutex<Health>,
 }
 
@@ -56,6 +61,7 @@ impl Shared {
             writing: Mutex::default(),
             changes: watch::Sender::new(0),
             refresh: Notify::new(),
+            missing: Mutex::default(),
             health: Mutex::new(Health {
                 reachable: false,
                 since: Instant::now(),
@@ -73,16 +79,50 @@ impl Shared {
         self.changes.subscribe()
     }
 
-    /// Publishes a changed picture; one that turns out the same is not published.
-    pub fn update(&self, change: impl FnOnce(&mut Cluster)) {
+    /// Publishes a changed picture; one that turns out the same is not published. Gives the pictures before and after.
+    pub fn update(&self, change: impl FnOnce(&mut Cluster)) -> (Arc<Cluster>, Arc<Cluster>) {
         let _writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
         let current = self.current.load_full();
         let mut next = Cluster::clone(&current);
         change(&mut next);
-        if next != *current {
-            self.current.store(Arc::new(next));
-            self.changes.send_modify(|count| *count += 1);
+        if next == *current {
+            return (Arc::clone(&current), current);
         }
+        let next = Arc::new(next);
+        self.current.store(Arc::clone(&next));
+        self.changes.send_modify(|count| *count += 1);
+        (current, next)
+    }
+
+    /// Adds topics that were asked for singly. Topics that they take the place of are to be looked for.
+    pub fn add_topics(&self, topics: Vec<Topic>) {
+        let mut replaced = BTreeMap::new();
+        self.update(|cluster| {
+            for topic in topics {
+                if let Some(old) = cluster.topics.insert(topic) {
+                    replaced.insert(old.id, old.name);
+                }
+            }
+        });
+        if self.miss(replaced) {
+            self.request_refresh();
+        }
+    }
+
+    /// Takes topics that were there once, by their ids, and keeps those that the picture lacks; says whether there are any.
+    /// What the picture shows, the watcher misses by itself when it goes.
+    pub fn miss(&self, mut topics: BTreeMap<Uuid, Text>) -> bool {
+        let shown = self.snapshot();
+        topics.retain(|id, _| !id.is_nil() && !shown.topics.name_by_id.contains_key(id));
+        let any = !topics.is_empty();
+        let mut missing = self.missing.lock().unwrap_or_else(PoisonError::into_inner);
+        missing.append(&mut topics);
+        any
+    }
+
+    /// What was missed since the last time.
+    pub fn take_missing(&self) -> BTreeMap<Uuid, Text> {
+        std::mem::take(&mut self.missing.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     pub fn request_refresh(&self) {

@@ -234,6 +234,57 @@ async fn a_topic_under_another_id_is_a_deletion_of_the_old_one() {
 }
 
 #[tokio::test]
+async fn a_topic_that_went_before_the_start_is_handed_over_when_somebody_asks() {
+    let mut bench = Bench::start(vec![topic("t", id(9), &[1]), topic("u", id(2), &[1])]).await;
+    let stored = [(id(1), "t"), (id(2), "u"), (id(3), "gone"), (id(0), "none")];
+    bench
+        .watch
+        .check_topics(stored.map(|(id, name)| (id, name.into())).into());
+    let gone = [("t".to_owned(), id(1)), ("gone".to_owned(), id(3))];
+    assert_eq!(bench.next_deletion().await, gone);
+    // Asked for again it is told again: whoever asks may have lost what it heard.
+    bench.watch.check_topics([(id(3), "gone".into())].into());
+    assert_eq!(bench.next_deletion().await, gone[1..]);
+}
+
+#[tokio::test]
+async fn topics_are_looked_for_that_were_asked_for_before_the_upstream_was_there() {
+    let scene = Arc::new(Scene::default());
+    scene.set_topics(vec![topic("t", id(1), &[1])]);
+    scene.dead.store(true, Ordering::Relaxed);
+    let broker = scene_broker(&scene, 0).await;
+    *scene.nodes.lock().unwrap() = vec![(1, broker.address.clone())];
+    let (watch, mut deleted, _shutdown) = watch(vec![broker.address.clone()]);
+    watch.check_topics([(id(1), "t".into()), (id(2), "gone".into())].into());
+    scene.dead.store(false, Ordering::Relaxed);
+    let deleted = timeout(PATIENCE, deleted.recv()).await.unwrap().unwrap();
+    assert_eq!(deleted.iter().map(|topic| topic.id).collect::<Vec<_>>(), [id(2)]);
+}
+
+#[tokio::test]
+async fn a_topic_that_may_only_be_hidden_is_not_handed_over_when_somebody_asks() {
+    let mut bench = Bench::start(Vec::new()).await;
+    let hidden = topic_error(None, id(1), ErrorCode::TOPIC_AUTHORIZATION_FAILED);
+    bench.scene.set_topics(vec![hidden]);
+    bench
+        .watch
+        .check_topics([(id(1), "hidden".into()), (id(2), "gone".into())].into());
+    assert_eq!(bench.next_deletion().await, [("gone".to_owned(), id(2))]);
+    bench.refresh().await;
+    bench.refresh().await;
+    assert!(bench.deleted.try_recv().is_err());
+}
+
+#[tokio::test]
+async fn a_topic_that_a_lookup_found_anew_is_a_deletion_of_the_old_one() {
+    let mut bench = Bench::start(vec![topic("t", id(1), &[1])]).await;
+    bench.scene.set_topics(vec![topic("t", id(9), &[1])]);
+    assert!(bench.watch.find_topic_by_id(id(9)).await.unwrap().is_some());
+    assert!(bench.watch.snapshot().topics.by_id(&id(1)).is_none());
+    assert_eq!(bench.next_deletion().await, [("t".to_owned(), id(1))]);
+}
+
+#[tokio::test]
 async fn topics_that_fall_out_of_the_list_but_are_still_there_are_kept() {
     let scene = Arc::new(Scene::default());
     let all = vec![topic("t", id(1), &[1]), topic("hidden", id(2), &[1])];

@@ -105,12 +105,8 @@ impl Watcher {
 
     async fn look(&mut self) -> Result<(), UpstreamError> {
         let answer = self.ask().await?;
-        let before = self.shared.snapshot();
-        let mut after = Arc::clone(&before);
-        self.shared.update(|cluster| {
-            *cluster = picture(&answer, cluster);
-            after = Arc::new(cluster.clone());
-        });
+        let (before, after) = self.shared.update(|cluster| *cluster = picture(&answer, cluster));
+        self.deletions.look_for(self.shared.take_missing());
         self.deletions.compare(&before.topics, &after.topics);
         self.follow_nodes(&after);
         Ok(())
@@ -193,12 +189,16 @@ impl Watcher {
         let node = self.shared.node(id).await?;
         let answer = ask_ids(&node, topics).await?;
         let now = Instant::now();
+        let mut found = Vec::new();
         for topic in &answer.topics {
             let said = topic_answer(topic);
             self.deletions.answered(topic.topic_id, id, &said, now);
             if let TopicAnswer::Found(topic) = said {
-                self.shared.update(|cluster| cluster.topics.insert(topic));
+                found.push(topic);
             }
+        }
+        if !found.is_empty() {
+            self.shared.add_topics(found);
         }
         Ok(())
     }

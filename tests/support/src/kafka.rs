@@ -14,7 +14,6 @@ use crate::process::{self, Process};
 use crate::{Result, jars, ports};
 
 const START_LIMIT: Duration = Duration::from_secs(90);
-const CLUSTER_ID: &str = "4L6g3nShT-eMCtK--X86sw";
 
 /// How clients of the brokers (Convoke among them) authenticate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -291,6 +290,12 @@ impl Kafka {
         self.folder.path().join(format!("node-{id}.properties"))
     }
 
+    /// 16 bytes in base64, another for each cluster of a machine: the first controller's port is in it.
+    fn cluster_id(&self) -> String {
+        let port = self.brokers.values().next().map_or(0, |broker| broker.controller_port);
+        format!("4L6g3nShT-{port:05}--X86sw")
+    }
+
     fn format(&self, id: i32) -> Result<()> {
         fs::write(self.properties_path(id), self.properties(id)?)?;
         let mut command = Command::new("java");
@@ -302,7 +307,7 @@ impl Kafka {
                 "kafka.tools.StorageTool",
                 "format",
                 "-t",
-                CLUSTER_ID,
+                &self.cluster_id(),
                 "-c",
             ])
             .arg(self.properties_path(id));

@@ -124,3 +124,13 @@ async fn a_topic_without_an_id_is_never_deleted() {
     deletions.compare(&topics(&[("t", 0)]), &topics(&[]));
     assert!(deletions.questions(1, &cluster(1), Instant::now()).is_empty());
 }
+
+#[tokio::test(start_paused = true)]
+async fn what_is_looked_for_and_listed_is_not_asked_for() {
+    let mut deletions = Deletions::default();
+    let wanted = [(ID, "t".into()), (Uuid::from_u128(2), "other".into())];
+    deletions.look_for(wanted.into());
+    let listed = topics(&[("other", 2)]);
+    deletions.compare(&listed, &listed);
+    assert_eq!(deletions.questions(1, &cluster(1), Instant::now()), [ID]);
+}
