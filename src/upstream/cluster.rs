@@ -5,7 +5,7 @@
 //! | [`ClusterWatch`] | what the rest of the program sees |
 //! | `shared` | the published picture, and who may change it |
 //! | `watcher` | refreshes the picture, tells who was deleted, says when the upstream goes and comes |
-//! | `keeper` | one for each node: keeps a connection and the node's versions |
+//! | `keeper` | one for each node: keeps a connection, the node's versions and whether it checks ACLs |
 //! | `lookup` | asks for single topics that the picture does not have |
 //! | `deletions` | which vanished topics are certainly gone; no I/O |
 //! | `metadata` | the requests and how their answers are read |
@@ -49,6 +49,21 @@ pub struct Cluster {
     pub coordinators: Vec<i32>,
     /// The api versions and features that each node was last heard to speak.
     pub versions: BTreeMap<i32, Arc<NodeVersions>>,
+    /// Whether each node checks ACLs: whether its `authorizer.class.name` is set. A node that has not told is not in here.
+    pub authorizers: BTreeMap<i32, bool>,
+}
+
+impl Cluster {
+    /// Whether the upstream may refuse somebody something at this node, or, without one, at any node. Only a node that says
+    /// that it has no authorizer refuses nobody anything.
+    #[must_use]
+    pub fn checks_access(&self, node_id: Option<i32>) -> bool {
+        let checks = |id: &i32| self.authorizers.get(id) != Some(&false);
+        match node_id {
+            Some(id) => checks(&id),
+            None => self.nodes.is_empty() || self.nodes.keys().any(checks),
+        }
+    }
 }
 
 /// Topics by name and by id.
@@ -149,7 +164,7 @@ impl ClusterWatch {
         self.shared.subscribe()
     }
 
-    /// Waits for the first picture and for the versions of its nodes; a node that does not answer is waited for only
+    /// Waits for the first picture, and for the versions and authorizers of its nodes; a node that does not answer is waited for only
     /// briefly. Ends never while the upstream is out of reach.
     pub async fn ready(&self) -> Arc<Cluster> {
         self.shared.ready().await

@@ -2,6 +2,7 @@
 //! coordinator's settings made of both.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use kafka_protocol::messages::DescribeConfigsRequest;
 use kafka_protocol::messages::describe_configs_request::DescribeConfigsResource;
@@ -10,6 +11,7 @@ use kafka_protocol::protocol::StrBytes;
 
 use super::UpstreamError;
 use super::cluster::ClusterWatch;
+use super::node::Node;
 use crate::coordinator::settings::Settings;
 use crate::wire::error_code::ErrorCode;
 
@@ -17,6 +19,9 @@ use crate::wire::error_code::ErrorCode;
 const BROKER: i8 = 4;
 /// Kafka's default of `offsets.topic.num.partitions`.
 const DEFAULT_PARTITIONS: u32 = 50;
+
+/// What checks ACLs, if anything does. It can only be set in a broker's file, and is read at its start.
+const AUTHORIZER: &str = "authorizer.class.name";
 
 pub const MIN_SESSION_TIMEOUT: &str = "group.min.session.timeout.ms";
 pub const MAX_SESSION_TIMEOUT: &str = "group.max.session.timeout.ms";
@@ -61,21 +66,40 @@ pub(super) async fn ask(cluster: &ClusterWatch) -> Result<BTreeMap<String, Strin
 
 async fn ask_node(cluster: &ClusterWatch, id: i32) -> Result<BTreeMap<String, String>, UpstreamError> {
     let node = cluster.node(id).await?;
+    let results = describe(&node, id, None).await?;
+    Ok(results.iter().flat_map(group_settings).collect())
+}
+
+/// Whether the node checks ACLs. One that does not say so plainly does.
+///
+/// # Errors
+/// When it did not tell, or a missing right.
+pub(super) async fn has_authorizer(node: &Arc<Node>, id: i32) -> Result<bool, UpstreamError> {
+    let key = StrBytes::from_static_str(AUTHORIZER);
+    let results = describe(node, id, Some(vec![key])).await?;
+    let mut configs = results.iter().flat_map(|result| &result.configs);
+    let authorizer = configs.find(|config| config.name.as_str() == AUTHORIZER);
+    let value = authorizer.and_then(|config| config.value.as_ref());
+    Ok(value.is_none_or(|value| !value.is_empty()))
+}
+
+/// Asks a node for its own settings; `None`: for all of them.
+async fn describe(
+    node: &Arc<Node>,
+    id: i32,
+    keys: Option<Vec<StrBytes>>,
+) -> Result<Vec<DescribeConfigsResult>, UpstreamError> {
     let resource = DescribeConfigsResource::default()
         .with_resource_type(BROKER)
         .with_resource_name(StrBytes::from_string(id.to_string()))
-        .with_configuration_keys(None);
+        .with_configuration_keys(keys);
     let request = DescribeConfigsRequest::default().with_resources(vec![resource]);
     let answer = node.call(1, &request).await?;
-    let mut settings = BTreeMap::new();
-    for result in &answer.results {
-        let error = ErrorCode(result.error_code);
-        if !error.is_none() {
-            return Err(refused(node.address(), error));
-        }
-        settings.extend(group_settings(result));
+    let mut errors = answer.results.iter().map(|result| ErrorCode(result.error_code));
+    match errors.find(|error| !error.is_none()) {
+        Some(error) => Err(refused(node.address(), error)),
+        None => Ok(answer.results),
     }
-    Ok(settings)
 }
 
 fn refused(address: &str, error: ErrorCode) -> UpstreamError {

@@ -6,10 +6,11 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::{BufMut, Bytes, BytesMut};
-use convoke::wire::api::{APIS, Route};
+use convoke::wire::api::{APIS, DESCRIBE_CONFIGS, Route};
 use kafka_protocol::messages::api_versions_response::{ApiVersion, ApiVersionsResponse};
+use kafka_protocol::messages::describe_configs_response::{DescribeConfigsResourceResult, DescribeConfigsResult};
 use kafka_protocol::messages::metadata_response::{MetadataResponse, MetadataResponseBroker};
-use kafka_protocol::messages::{SaslAuthenticateResponse, SaslHandshakeResponse};
+use kafka_protocol::messages::{DescribeConfigsResponse, SaslAuthenticateResponse, SaslHandshakeResponse};
 use kafka_protocol::protocol::{Encodable, StrBytes};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
@@ -27,12 +28,17 @@ const CLIENT_ID_AT: usize = 14;
 /// Node ids and addresses.
 pub type Nodes = Arc<Mutex<BTreeMap<i32, SocketAddr>>>;
 
+/// The value of a setting, to be set before Convoke reads it.
+pub type Authorizer = Arc<Mutex<&'static str>>;
+
 /// A broker that does nothing by itself for clients.
 #[derive(Debug)]
 pub struct Mock {
     pub address: SocketAddr,
     /// What it tells Convoke of the cluster: by itself, that it is the only node.
     pub nodes: Nodes,
+    /// Its `authorizer.class.name`: by itself, none.
+    pub authorizer: Authorizer,
     clients: mpsc::Receiver<Raw>,
     accepting: JoinHandle<()>,
 }
@@ -49,10 +55,12 @@ impl Mock {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let address = listener.local_addr().expect("bound");
         let (sender, clients) = mpsc::channel(64);
-        let accepting = tokio::spawn(accept(listener, Arc::clone(&nodes), sender));
+        let authorizer = Authorizer::default();
+        let accepting = tokio::spawn(accept(listener, Arc::clone(&nodes), Arc::clone(&authorizer), sender));
         Self {
             address,
             nodes,
+            authorizer,
             clients,
             accepting,
         }
@@ -89,13 +97,14 @@ impl Drop for Mock {
     }
 }
 
-async fn accept(listener: TcpListener, nodes: Nodes, clients: mpsc::Sender<Raw>) {
+async fn accept(listener: TcpListener, nodes: Nodes, authorizer: Authorizer, clients: mpsc::Sender<Raw>) {
     while let Ok((stream, _)) = listener.accept().await {
         let (nodes, clients) = (Arc::clone(&nodes), clients.clone());
+        let authorizer = Arc::clone(&authorizer);
         tokio::spawn(async move {
             match belongs_to_a_client(&stream).await {
                 Some(true) => drop(clients.send(Raw::new(stream)).await),
-                Some(false) => answer_convoke(Raw::new(stream), &nodes).await,
+                Some(false) => answer_convoke(Raw::new(stream), &nodes, &authorizer).await,
                 None => {}
             }
         });
@@ -118,7 +127,7 @@ async fn belongs_to_a_client(stream: &TcpStream) -> Option<bool> {
     }
 }
 
-async fn answer_convoke(mut convoke: Raw, nodes: &Nodes) {
+async fn answer_convoke(mut convoke: Raw, nodes: &Nodes, authorizer: &Mutex<&'static str>) {
     loop {
         let mut first = [0];
         match convoke.stream.peek(&mut first).await {
@@ -134,6 +143,7 @@ async fn answer_convoke(mut convoke: Raw, nodes: &Nodes) {
                 let plain = SaslHandshakeResponse::default().with_mechanisms(vec![StrBytes::from_static_str("PLAIN")]);
                 encode(&plain, version)
             }
+            DESCRIBE_CONFIGS => encode(&settings(*authorizer.lock().expect("not poisoned")), version),
             SASL_AUTHENTICATE => encode(&SaslAuthenticateResponse::default(), version),
             // Whoever asks more is left waiting.
             _ => continue,
@@ -160,6 +170,14 @@ fn api_versions() -> ApiVersionsResponse {
             .with_max_version(api.max)
     });
     ApiVersionsResponse::default().with_api_keys(keys.collect())
+}
+
+fn settings(authorizer: &'static str) -> DescribeConfigsResponse {
+    let config = DescribeConfigsResourceResult::default()
+        .with_name(StrBytes::from_static_str("authorizer.class.name"))
+        .with_value(Some(StrBytes::from_static_str(authorizer)));
+    let result = DescribeConfigsResult::default().with_configs(vec![config]);
+    DescribeConfigsResponse::default().with_results(vec![result])
 }
 
 /// A Metadata answer without topics.

@@ -95,7 +95,7 @@ pub fn topic_answer(topic: &MetadataResponseTopic) -> TopicAnswer {
 }
 
 /// The picture that an answer to `ask_all` gives. A topic that the broker stumbles over keeps what was known of it,
-/// and so do the nodes' versions, which come from elsewhere.
+/// and so do the nodes' versions and authorizers, which come from elsewhere.
 #[must_use]
 pub fn picture(answer: &MetadataResponse, previous: &Cluster) -> Cluster {
     let mut cluster = Cluster {
@@ -126,6 +126,10 @@ pub fn picture(answer: &MetadataResponse, previous: &Cluster) -> Cluster {
         cluster.coordinators.clone_from(&previous.coordinators);
     }
     cluster.versions.retain(|id, _| cluster.nodes.contains_key(id));
+    // At another address there may be another broker.
+    let stayed = |id: &i32| cluster.nodes.contains_key(id) && cluster.nodes.get(id) == previous.nodes.get(id);
+    let known = previous.authorizers.iter().filter(|(id, _)| stayed(id));
+    cluster.authorizers = known.map(|(id, checks)| (*id, *checks)).collect();
     cluster
 }
 

@@ -16,7 +16,7 @@ use crate::upstream::UpstreamError;
 use crate::upstream::node::Node;
 use crate::upstream::pool::Pool;
 
-/// How long the start waits for the versions of a node that does not answer.
+/// How long the start waits for a node that does not tell its versions and whether it checks ACLs.
 const VERSIONS_GRACE: Duration = Duration::from_secs(3);
 
 /// What the watcher, the keepers, lookups and readers have in common.
@@ -138,7 +138,9 @@ impl Shared {
         let mut changes = self.changes.subscribe();
         // The sender lives in `self`, so waiting cannot fail.
         let _ = changes.wait_for(|count| *count > 0).await;
-        let complete = |cluster: &Cluster| cluster.nodes.keys().all(|id| cluster.versions.contains_key(id));
+        let told =
+            |cluster: &Cluster, id: &i32| cluster.versions.contains_key(id) && cluster.authorizers.contains_key(id);
+        let complete = |cluster: &Cluster| cluster.nodes.keys().all(|id| told(cluster, id));
         let versions = changes.wait_for(|_| complete(&self.snapshot()));
         let _ = timeout(VERSIONS_GRACE, versions).await;
         self.snapshot()

@@ -4,8 +4,11 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use kafka_protocol::messages::api_versions_response::ApiVersion;
+use kafka_protocol::messages::describe_configs_response::{DescribeConfigsResourceResult, DescribeConfigsResult};
 use kafka_protocol::messages::metadata_response::MetadataResponseTopic;
-use kafka_protocol::messages::{ApiKey, ApiVersionsResponse, MetadataRequest};
+use kafka_protocol::messages::{
+    ApiKey, ApiVersionsResponse, DescribeConfigsRequest, DescribeConfigsResponse, MetadataRequest,
+};
 use kafka_protocol::protocol::StrBytes;
 use tokio::time::{Instant, timeout};
 
@@ -24,6 +27,7 @@ struct Scene {
     topics: Mutex<Vec<MetadataResponseTopic>>,
     cluster_id: Mutex<Option<&'static str>>,
     dead: AtomicBool,
+    authorizer: Mutex<&'static str>,
 }
 
 impl Scene {
@@ -34,6 +38,9 @@ impl Scene {
     fn answer(&self, asked: &Asked) -> Reply {
         if self.dead.load(Ordering::Relaxed) {
             return Reply::Close;
+        }
+        if asked.is(ApiKey::DescribeConfigs) {
+            return self.authorizer(asked);
         }
         if !asked.is(ApiKey::Metadata) {
             return api_versions(asked);
@@ -55,6 +62,17 @@ impl Scene {
             answer.cluster_id = Some(text(id));
         }
         asked.answer(&answer)
+    }
+
+    fn authorizer(&self, asked: &Asked) -> Reply {
+        let request: DescribeConfigsRequest = asked.decode();
+        let asked_for = request.resources[0].configuration_keys.as_ref();
+        assert_eq!(asked_for.map(Vec::len), Some(1));
+        let config = DescribeConfigsResourceResult::default()
+            .with_name(text("authorizer.class.name"))
+            .with_value(Some(text(*self.authorizer.lock().unwrap())));
+        let result = DescribeConfigsResult::default().with_configs(vec![config]);
+        asked.answer(&DescribeConfigsResponse::default().with_results(vec![result]))
     }
 
     fn one(&self, known: &[MetadataResponseTopic], name: Option<&StrBytes>, topic_id: Uuid) -> MetadataResponseTopic {
@@ -445,4 +463,31 @@ async fn the_watch_of_tests_shows_what_it_was_given() {
     assert_eq!(*watch.snapshot(), cluster);
     assert!(watch.find_topic("t").await.unwrap().is_some());
     assert!(watch.find_topic("u").await.is_err());
+}
+
+#[tokio::test]
+async fn only_a_node_that_says_so_checks_no_access_and_only_while_it_is_there() {
+    let bench = Bench::start(Vec::new()).await;
+    bench.until(|cluster| !cluster.checks_access(Some(1))).await;
+    let cluster = bench.watch.snapshot();
+    assert!(!cluster.checks_access(None), "no other node is known");
+    assert!(cluster.checks_access(Some(2)), "nobody knows it");
+    assert!(Cluster::default().checks_access(None));
+    let Bench {
+        scene,
+        broker,
+        watch,
+        deleted: _deleted,
+        _shutdown,
+    } = bench;
+    let port = broker.address.port;
+    broker.stop().await;
+    let mut changes = watch.subscribe();
+    let seen = changes.wait_for(|_| watch.snapshot().checks_access(Some(1)));
+    timeout(PATIENCE, seen).await.expect("it is away").unwrap();
+    *scene.authorizer.lock().unwrap() = "org.apache.kafka.metadata.authorizer.StandardAuthorizer";
+    let _broker = scene_broker(&scene, port).await;
+    let seen = changes.wait_for(|_| watch.snapshot().authorizers.get(&1) == Some(&true));
+    timeout(PATIENCE, seen).await.expect("it is back").unwrap();
+    assert!(watch.snapshot().checks_access(None));
 }

@@ -79,3 +79,14 @@ fn answers_about_one_topic_tell_missing_from_unclear() {
     let nameless = topic_answer(&topic_error(None, id(7), ErrorCode::NONE));
     assert!(matches!(nameless, TopicAnswer::Unclear(_)));
 }
+
+#[test]
+fn what_a_node_said_of_its_authorizer_counts_at_its_address_alone() {
+    let mut known = picture(
+        &metadata(vec![broker(1, &address(9092)), broker(2, &address(9093))], Vec::new()),
+        &Cluster::default(),
+    );
+    known.authorizers = [(1, false), (2, false), (3, false)].into();
+    let moved = metadata(vec![broker(1, &address(9092)), broker(2, &address(9094))], Vec::new());
+    assert_eq!(picture(&moved, &known).authorizers, [(1, false)].into());
+}
