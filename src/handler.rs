@@ -1,8 +1,9 @@
-//! The APIs that end here, one file for each: decode, ask the coordinator, encode.
+//! The APIs that end here, one file for each: decode, ask whether the user may, ask the coordinator, encode.
 //!
 //! A group that is not coordinated here (listed under `groups.delegate`, of a type that never is, or in use at the upstream)
 //! is passed on: a request about it alone goes upstream as it came, one about several groups is split and its answers merged.
 
+mod access;
 mod call;
 mod convert;
 mod delegate;
@@ -27,8 +28,10 @@ use std::sync::Arc;
 use bytes::{Bytes, BytesMut};
 use tracing::debug;
 
+pub use access::Decisions;
 pub use delegate::DelegateRules;
 
+use self::access::Access;
 use self::call::Call;
 use crate::coordinator::request::Text;
 use crate::runtime::Coordinator;
@@ -83,7 +86,7 @@ pub struct HandlerServices {
     pub metrics: Arc<Metrics>,
 }
 
-/// Answers a request whose API ends here.
+/// Answers a request whose API ends here. `decisions` is what is known of the connection's user.
 ///
 /// A parked join or sync resolves when its group says so, which may take minutes. Dropping the future does not take the
 /// request back: the coordinator goes on as it does for a client that went away.
@@ -92,20 +95,23 @@ pub async fn handle(
     body: Bytes,
     caller: &Caller,
     services: &HandlerServices,
+    decisions: &mut Decisions,
     upstream: &mut impl ClientUpstream,
 ) -> Answer {
     let call = Call::new(head, caller, services);
+    let mut access = Access::new(&call, decisions, upstream);
+    let access = &mut access;
     let answer = match head.api_key {
-        api::OFFSET_COMMIT => offset_commit::handle(&call, body, upstream).await,
-        api::OFFSET_FETCH => offset_fetch::handle(&call, body, upstream).await,
-        api::JOIN_GROUP => join_group::handle(&call, body).await,
-        api::HEARTBEAT => heartbeat::handle(&call, body).await,
-        api::LEAVE_GROUP => leave_group::handle(&call, body).await,
-        api::SYNC_GROUP => sync_group::handle(&call, body).await,
-        api::DESCRIBE_GROUPS => describe_groups::handle(&call, body, upstream).await,
-        api::LIST_GROUPS => list_groups::handle(&call, body, upstream).await,
-        api::DELETE_GROUPS => delete_groups::handle(&call, body, upstream).await,
-        api::OFFSET_DELETE => offset_delete::handle(&call, body).await,
+        api::OFFSET_COMMIT => offset_commit::handle(&call, body, access).await,
+        api::OFFSET_FETCH => offset_fetch::handle(&call, body, access).await,
+        api::JOIN_GROUP => join_group::handle(&call, body, access).await,
+        api::HEARTBEAT => heartbeat::handle(&call, body, access).await,
+        api::LEAVE_GROUP => leave_group::handle(&call, body, access).await,
+        api::SYNC_GROUP => sync_group::handle(&call, body, access).await,
+        api::DESCRIBE_GROUPS => describe_groups::handle(&call, body, access).await,
+        api::LIST_GROUPS => list_groups::handle(&call, body, access).await,
+        api::DELETE_GROUPS => delete_groups::handle(&call, body, access).await,
+        api::OFFSET_DELETE => offset_delete::handle(&call, body, access).await,
         _ => return Answer::Close("no group API"),
     };
     answer.unwrap_or_else(|error| {

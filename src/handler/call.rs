@@ -1,6 +1,8 @@
 //! One request under way: its version, who sent it, and the ways to answer it or to ask the upstream in its stead.
 
-use bytes::BytesMut;
+use std::fmt::Display;
+
+use bytes::{Bytes, BytesMut};
 use tracing::debug;
 
 use super::{Answer, Caller, ClientUpstream, HandlerServices};
@@ -50,8 +52,13 @@ impl<'a> Call<'a> {
     /// The version in which the client's upstream node is asked: the newest that it speaks, up to `newest`. What nodes speak
     /// is learnt in the background; until then a node is taken to speak what the client does.
     pub(super) fn upstream_version(&self, newest: i16) -> i16 {
+        self.version_of(self.api_key, newest)
+    }
+
+    /// The same for another API.
+    pub(super) fn version_of(&self, api_key: i16, newest: i16) -> i16 {
         let cluster = self.services.cluster.snapshot();
-        let of_node = |node_id: i32| cluster.versions.get(&node_id)?.apis.get(&self.api_key).copied();
+        let of_node = |node_id: i32| cluster.versions.get(&node_id)?.apis.get(&api_key).copied();
         let range = match self.caller.node_id {
             Some(node_id) => of_node(node_id),
             // A bootstrap connection may end at any node: what all of them speak.
@@ -78,23 +85,49 @@ impl<'a> Call<'a> {
         version: i16,
         request: &impl Encode,
     ) -> Result<T, ErrorCode> {
+        self.ask_api(self.api_key, upstream, version, request).await
+    }
+
+    /// The same by another API.
+    ///
+    /// # Errors
+    /// As [`Self::ask`].
+    pub(super) async fn ask_api<T: GuardedResponse>(
+        &self,
+        api_key: i16,
+        upstream: &mut impl ClientUpstream,
+        version: i16,
+        request: &impl Encode,
+    ) -> Result<T, ErrorCode> {
         let mut body = BytesMut::new();
         if codec::encode(request, version, &mut body).is_err() {
             return Err(ErrorCode::UNSUPPORTED_VERSION);
         }
-        let failure = match upstream.call(self.api_key, version, body.freeze()).await {
-            Ok(body) => match codec::decode_response(version, body) {
-                Ok(response) => return Ok(response),
-                Err(error) => error.to_string(),
-            },
-            Err(error) => error.to_string(),
-        };
+        let answer = self.ask_raw(api_key, upstream, version, body.freeze()).await?;
+        codec::decode_response(version, answer).map_err(|error| self.unanswered(api_key, version, &error))
+    }
+
+    /// The same with bodies as they are on the wire.
+    ///
+    /// # Errors
+    /// `COORDINATOR_NOT_AVAILABLE` where no answer came.
+    pub(super) async fn ask_raw(
+        &self,
+        api_key: i16,
+        upstream: &mut impl ClientUpstream,
+        version: i16,
+        body: Bytes,
+    ) -> Result<Bytes, ErrorCode> {
+        let answer = upstream.call(api_key, version, body).await;
+        answer.map_err(|error| self.unanswered(api_key, version, &error))
+    }
+
+    fn unanswered(&self, api_key: i16, version: i16, failure: &dyn Display) -> ErrorCode {
         self.services.metrics.upstream.failures.inc();
         debug!(
-            api_key = self.api_key,
-            version,
-            "the upstream did not answer for groups that it coordinates; their client is told to retry: {failure}"
+            api_key,
+            version, "the upstream did not answer on a client's connection; the client is told to retry: {failure}"
         );
-        Err(ErrorCode::COORDINATOR_NOT_AVAILABLE)
+        ErrorCode::COORDINATOR_NOT_AVAILABLE
     }
 }

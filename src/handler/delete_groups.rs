@@ -1,6 +1,6 @@
 //! DeleteGroups (42).
 //!
-//! v2 flexible. v3 (Kafka 4.4) a message with each error.
+//! v2 flexible. v3 (Kafka 4.4) a message, which Kafka leaves empty for the groups that end here.
 //! A group deleted here may have left a stale copy at the upstream, from before it was taken over; that goes too. A group
 //! that is not known here is the upstream's to delete.
 
@@ -8,9 +8,10 @@ use bytes::Bytes;
 use kafka_protocol::messages::DeleteGroupsRequest;
 use tracing::debug;
 
+use super::access::{Access, Operation};
 use super::call::{Call, Handled};
 use super::convert::{text, wire};
-use super::merge::{ByName, Part, ask_ours, distinct, first_error, is_whole};
+use super::merge::{ByName, Part, ask_ours, distinct, first_error, is_whole, split};
 use super::{Answer, ClientUpstream};
 use crate::coordinator::request::{Request, Response, Text};
 use crate::wire::codec;
@@ -20,16 +21,18 @@ use crate::wire::newest::delete_groups::{DeletableGroupResult, DeleteGroupsRespo
 /// The last version that kafka-protocol writes.
 const VERSION_MAX: i16 = 2;
 
-pub(super) async fn handle(call: &Call<'_>, body: Bytes, upstream: &mut impl ClientUpstream) -> Handled {
+pub(super) async fn handle(call: &Call<'_>, body: Bytes, access: &mut Access<'_, impl ClientUpstream>) -> Handled {
     let request: DeleteGroupsRequest = codec::decode_request(call.version, body)?;
-    let requests = distinct(&request.groups_names).into_iter().map(|group_id| {
+    let group_ids = distinct(&request.groups_names);
+    let (refused, granted) = split(call, access, group_ids, Operation::Delete).await;
+    let requests = granted.into_iter().map(|group_id| {
         let delete = Request::DeleteGroup {
             group_id: group_id.clone(),
         };
         (group_id, delete)
     });
     let groups = ask_ours(call, requests.collect(), |_, response| part(response)).await;
-    if is_whole(&groups) && call.can_forward() {
+    if refused.is_empty() && is_whole(&groups) && call.can_forward() {
         return Ok(Answer::Forward);
     }
     let asked: Vec<Text> = groups
@@ -37,17 +40,18 @@ pub(super) async fn handle(call: &Call<'_>, body: Bytes, upstream: &mut impl Cli
         .filter(|(_, part)| !matches!(part, Part::Answered(error) if !error.is_none()))
         .map(|(group_id, _)| group_id.clone())
         .collect();
-    let (mut theirs, missing) = match theirs(call, upstream, &asked).await {
+    let (mut theirs, missing) = match theirs(call, access.upstream, &asked).await {
         Ok(theirs) => (theirs, ErrorCode::COORDINATOR_NOT_AVAILABLE),
         Err(error) => (ByName::from_iter([]), error),
     };
-    let results: Vec<_> = groups
+    let granted = groups.into_iter().map(|(group_id, part)| {
+        let their = theirs.take(&group_id).unwrap_or(missing);
+        result(&group_id, part, their)
+    });
+    let refused = refused
         .into_iter()
-        .map(|(group_id, part)| {
-            let their = theirs.take(&group_id).unwrap_or(missing);
-            result(&group_id, part, their)
-        })
-        .collect();
+        .map(|(group_id, error)| result(&group_id, Part::Answered(error), error));
+    let results: Vec<_> = granted.chain(refused).collect();
     let error = first_error(results.iter().map(|result| result.error_code));
     let response = DeleteGroupsResponse {
         throttle_time_ms: 0,
@@ -104,15 +108,7 @@ fn result(group_id: &Text, part: Part<ErrorCode>, their: ErrorCode) -> Deletable
     DeletableGroupResult {
         group_id: wire(group_id),
         error_code: error.0,
-        error_message: message(group_id, error).map(|message| wire(&message)),
-    }
-}
-
-/// What v3 says beside the code.
-fn message(group_id: &str, error: ErrorCode) -> Option<String> {
-    match error {
-        ErrorCode::GROUP_ID_NOT_FOUND => Some(format!("Group {group_id} not found.")),
-        ErrorCode::NON_EMPTY_GROUP => Some(format!("Group {group_id} has members.")),
-        _ => None,
+        // Kafka has words for the plug-ins of streams groups alone.
+        error_message: None,
     }
 }

@@ -3,15 +3,17 @@
 //! v3 may ask for the caller's authorized operations. v4 group instance ids. v5 flexible. v6 (KIP-1043) an unknown group is
 //! an error, with a message; before, it is a group in state Dead.
 //! The upstream is asked once, for the groups that it coordinates and for the operations: what a user may do with a group
-//! depends on the upstream's ACLs alone, and v3 to v5 tell it for a group that does not exist there too.
+//! depends on the upstream's ACLs alone, and v3 to v5 tell it for a group that does not exist there too. Groups that the caller
+//! may not describe come first, as Kafka has them.
 
 use bytes::Bytes;
 use kafka_protocol::messages::describe_groups_response::{DescribedGroup, DescribedGroupMember};
 use kafka_protocol::messages::{DescribeGroupsRequest, DescribeGroupsResponse};
 
+use super::access::{Access, Operation};
 use super::call::{Call, Handled};
 use super::convert::{optional_wire, text, wire};
-use super::merge::{ByName, Part, ask_ours, distinct, first_error, is_whole};
+use super::merge::{ByName, Part, ask_ours, distinct, first_error, is_whole, split};
 use super::{Answer, ClientUpstream};
 use crate::coordinator::request::{self as core, Request, Response, Text};
 use crate::wire::codec;
@@ -30,9 +32,11 @@ const DEAD: &str = "Dead";
 
 type Described = Part<DescribedGroup>;
 
-pub(super) async fn handle(call: &Call<'_>, body: Bytes, upstream: &mut impl ClientUpstream) -> Handled {
+pub(super) async fn handle(call: &Call<'_>, body: Bytes, access: &mut Access<'_, impl ClientUpstream>) -> Handled {
     let request: DescribeGroupsRequest = codec::decode_request(call.version, body)?;
-    let requests = distinct(&request.groups).into_iter().map(|group_id| {
+    let group_ids = distinct(&request.groups);
+    let (refused, granted) = split(call, access, group_ids, Operation::Describe).await;
+    let requests = granted.into_iter().map(|group_id| {
         let describe = Request::DescribeGroup {
             group_id: group_id.clone(),
         };
@@ -42,7 +46,7 @@ pub(super) async fn handle(call: &Call<'_>, body: Bytes, upstream: &mut impl Cli
         part(call, group_id, response)
     })
     .await;
-    if is_whole(&groups) && call.can_forward() {
+    if refused.is_empty() && is_whole(&groups) && call.can_forward() {
         return Ok(Answer::Forward);
     }
     let wants_operations = request.include_authorized_operations;
@@ -52,10 +56,12 @@ pub(super) async fn handle(call: &Call<'_>, body: Bytes, upstream: &mut impl Cli
         .map(|(group_id, _)| group_id.clone())
         .collect();
     if !asked.is_empty() {
-        let theirs = theirs(call, upstream, &asked, wants_operations).await;
+        let theirs = theirs(call, access.upstream, &asked, wants_operations).await;
         merge(call, &mut groups, theirs);
     }
-    let described: Vec<_> = groups.into_iter().filter_map(|(_, part)| part.answered()).collect();
+    let refused = refused.iter().map(|(group_id, error)| failed(group_id, *error));
+    let granted = groups.into_iter().filter_map(|(_, part)| part.answered());
+    let described: Vec<_> = refused.chain(granted).collect();
     let error = first_error(described.iter().map(|group| group.error_code));
     call.reply(&DescribeGroupsResponse::default().with_groups(described), error)
 }

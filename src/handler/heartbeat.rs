@@ -6,17 +6,21 @@
 use bytes::Bytes;
 use kafka_protocol::messages::{HeartbeatRequest, HeartbeatResponse};
 
-use super::Answer;
+use super::access::{Access, Operation};
 use super::call::{Call, Handled};
 use super::convert::{optional_text, text};
+use super::{Answer, ClientUpstream};
 use crate::coordinator::request::{self as core, Request, Response};
 use crate::wire::codec;
 use crate::wire::error_code::ErrorCode;
 
-pub(super) async fn handle(call: &Call<'_>, body: Bytes) -> Handled {
+pub(super) async fn handle(call: &Call<'_>, body: Bytes, access: &mut Access<'_, impl ClientUpstream>) -> Handled {
     let request: HeartbeatRequest = codec::decode_request(call.version, body)?;
     if call.is_delegated(&request.group_id) {
         return pass_on(call);
+    }
+    if let Err(error) = access.group(&request.group_id, Operation::Read).await {
+        return answer(call, error);
     }
     if request.group_id.is_empty() {
         return answer(call, ErrorCode::INVALID_GROUP_ID);

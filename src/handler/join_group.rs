@@ -9,20 +9,28 @@ use kafka_protocol::messages::join_group_response::JoinGroupResponseMember;
 use kafka_protocol::messages::{JoinGroupRequest, JoinGroupResponse};
 use kafka_protocol::protocol::StrBytes;
 
-use super::Answer;
+use super::access::{Access, Operation};
 use super::call::{Call, Handled};
 use super::convert::{optional_text, optional_wire, owned_bytes, text, wire};
+use super::{Answer, ClientUpstream};
 use crate::coordinator::request::{self as core, Protocol, Request, Response, Text};
 use crate::wire::codec;
 use crate::wire::error_code::ErrorCode;
 
+/// The first version in which the response may name no protocol.
+const NULL_NAME_SINCE: i16 = 7;
 /// Characters of a client's reason that are kept, as many as Java clients send at most.
 const REASON_MAX: usize = 255;
 
-pub(super) async fn handle(call: &Call<'_>, body: Bytes) -> Handled {
+pub(super) async fn handle(call: &Call<'_>, body: Bytes, access: &mut Access<'_, impl ClientUpstream>) -> Handled {
     let request: JoinGroupRequest = codec::decode_request(call.version, body)?;
     if call.is_delegated(&request.group_id) {
         return pass_on(call, &request);
+    }
+    match access.group(&request.group_id, Operation::Read).await {
+        Ok(()) => {}
+        Err(ErrorCode::GROUP_AUTHORIZATION_FAILED) => return deny(call),
+        Err(error) => return fail(call, &request, error),
     }
     if request.group_id.is_empty() {
         return fail(call, &request, ErrorCode::INVALID_GROUP_ID);
@@ -44,7 +52,17 @@ fn pass_on(call: &Call<'_>, request: &JoinGroupRequest) -> Handled {
     }
 }
 
-/// An error answer echoes the member id.
+/// To whom may not join nothing is echoed.
+fn deny(call: &Call<'_>) -> Handled {
+    let error = ErrorCode::GROUP_AUTHORIZATION_FAILED;
+    let response = JoinGroupResponse::default()
+        .with_error_code(error.0)
+        .with_generation_id(-1)
+        .with_protocol_name((call.version < NULL_NAME_SINCE).then(StrBytes::new));
+    call.reply(&response, error)
+}
+
+/// An error answer of the coordinator echoes the member id.
 fn fail(call: &Call<'_>, request: &JoinGroupRequest, error: ErrorCode) -> Handled {
     let response = core::JoinGroupResponse {
         error,
@@ -102,7 +120,7 @@ fn to_wire(version: i16, response: &core::JoinGroupResponse) -> JoinGroupRespons
         .with_error_code(response.error.0)
         .with_generation_id(response.generation_id)
         .with_protocol_type(optional_wire(response.protocol_type.as_ref()))
-        .with_protocol_name(if version >= 7 {
+        .with_protocol_name(if version >= NULL_NAME_SINCE {
             protocol_name
         } else {
             Some(protocol_name.unwrap_or_default())

@@ -7,10 +7,11 @@ use bytes::Bytes;
 use kafka_protocol::messages::leave_group_response::MemberResponse;
 use kafka_protocol::messages::{LeaveGroupRequest, LeaveGroupResponse};
 
-use super::Answer;
+use super::access::{Access, Operation};
 use super::call::{Call, Handled};
 use super::convert::{optional_text, optional_wire, text, wire};
 use super::join_group::reason;
+use super::{Answer, ClientUpstream};
 use crate::coordinator::request::{self as core, LeavingMember, Request, Response};
 use crate::wire::codec;
 use crate::wire::error_code::ErrorCode;
@@ -18,10 +19,13 @@ use crate::wire::error_code::ErrorCode;
 /// The first version with a list of members.
 const MEMBERS_SINCE: i16 = 3;
 
-pub(super) async fn handle(call: &Call<'_>, body: Bytes) -> Handled {
+pub(super) async fn handle(call: &Call<'_>, body: Bytes, access: &mut Access<'_, impl ClientUpstream>) -> Handled {
     let request: LeaveGroupRequest = codec::decode_request(call.version, body)?;
     if call.is_delegated(&request.group_id) {
         return pass_on(call);
+    }
+    if let Err(error) = access.group(&request.group_id, Operation::Read).await {
+        return fail(call, error);
     }
     if request.group_id.is_empty() {
         return fail(call, ErrorCode::INVALID_GROUP_ID);

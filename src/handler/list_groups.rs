@@ -2,7 +2,8 @@
 //!
 //! v3 flexible. v4 filter by state, and states in the response. v5 filter by type, and types in the response.
 //! Clients ask every node and add up, so each of our groups is listed by one node: its coordinator, as the upstream has it.
-//! The node's own list comes with it, without what is ours.
+//! The node's own list comes with it, without what is ours. Who may describe the cluster sees every group, others those that
+//! they may describe.
 
 use std::collections::HashSet;
 
@@ -12,6 +13,7 @@ use kafka_protocol::messages::{ListGroupsRequest, ListGroupsResponse};
 use kafka_protocol::protocol::StrBytes;
 
 use super::ClientUpstream;
+use super::access::Access;
 use super::call::{Call, Handled};
 use super::convert::{text, wire};
 use crate::coordinator::request::{self as core, Request, Response, Text};
@@ -28,13 +30,18 @@ const TYPES_SINCE: i16 = 5;
 /// The only type that coordinators list without saying so.
 const CLASSIC: &str = "classic";
 
-pub(super) async fn handle(call: &Call<'_>, body: Bytes, upstream: &mut impl ClientUpstream) -> Handled {
+pub(super) async fn handle(call: &Call<'_>, body: Bytes, access: &mut Access<'_, impl ClientUpstream>) -> Handled {
     let request: ListGroupsRequest = codec::decode_request(call.version, body)?;
     let (mut groups, owned) = match ours(call, &request).await {
         Ok(ours) => ours,
         Err(error) => return fail(call, error),
     };
-    match theirs(call, upstream, request).await {
+    let listed: Vec<Text> = groups.iter().map(|group| text(&group.group_id)).collect();
+    match access.unlisted(&listed).await {
+        Ok(unlisted) => groups.retain(|group| !unlisted.contains(group.group_id.as_str())),
+        Err(error) => return fail(call, error),
+    }
+    match theirs(call, access.upstream, request).await {
         Ok(theirs) => groups.extend(
             theirs
                 .into_iter()

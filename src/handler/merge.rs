@@ -4,6 +4,8 @@ use std::collections::{HashMap, HashSet, VecDeque};
 
 use kafka_protocol::messages::GroupId;
 
+use super::ClientUpstream;
+use super::access::{Access, Operation};
 use super::call::Call;
 use super::convert::text;
 use crate::coordinator::request::{Request, Response, Text};
@@ -89,6 +91,27 @@ pub(super) fn distinct(group_ids: &[GroupId]) -> Vec<Text> {
     let mut seen = HashSet::with_capacity(group_ids.len());
     let first = group_ids.iter().filter(|group_id| seen.insert(group_id.as_str()));
     first.map(|group_id| text(group_id)).collect()
+}
+
+/// The groups with which the caller may not do it, each with its error, and the others. Groups that a rule leaves with the
+/// upstream are its own to refuse.
+pub(super) async fn split(
+    call: &Call<'_>,
+    access: &mut Access<'_, impl ClientUpstream>,
+    group_ids: Vec<Text>,
+    operation: Operation,
+) -> (Vec<(Text, ErrorCode)>, Vec<Text>) {
+    let ours = group_ids.iter().filter(|group_id| !call.is_delegated(group_id));
+    let ours: Vec<Text> = ours.cloned().collect();
+    let errors = access.groups(&ours, operation).await;
+    let (mut refused, mut granted) = (Vec::new(), Vec::with_capacity(group_ids.len()));
+    for group_id in group_ids {
+        match errors.get(&group_id) {
+            Some(error) => refused.push((group_id, *error)),
+            None => granted.push(group_id),
+        }
+    }
+    (refused, granted)
 }
 
 /// Whether the whole request is the upstream's.

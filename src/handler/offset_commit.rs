@@ -1,7 +1,7 @@
 //! OffsetCommit (8).
 //!
 //! v2-4 retention time. v6 leader epoch. v7 group instance id. v8 flexible. v9 errors of KIP-848. v10 topic ids, no names.
-//! Topics and partitions that the upstream does not have are refused before the coordinator sees the rest; if nothing is
+//! Topics that the caller may not read, and topics and partitions that the upstream does not have, are refused before the coordinator sees the rest; if nothing is
 //! left, it is not asked. A topic that stands in a request twice stands in the answer once, with all its partitions.
 
 use std::collections::BTreeMap;
@@ -12,6 +12,7 @@ use kafka_protocol::messages::offset_commit_response::{OffsetCommitResponseParti
 use kafka_protocol::messages::{OffsetCommitRequest, OffsetCommitResponse};
 use kafka_protocol::protocol::StrBytes;
 
+use super::access::{Access, Operation};
 use super::call::{Call, Handled};
 use super::convert::{optional_text, text, wire};
 use super::topics::{Lookups, NAMES_UP_TO, named, refusal};
@@ -26,13 +27,20 @@ use crate::wire::error_code::ErrorCode;
 /// `retention_time_ms` of a client that leaves it to the broker.
 const DEFAULT_RETENTION: i64 = -1;
 
-pub(super) async fn handle(call: &Call<'_>, body: Bytes, upstream: &mut impl ClientUpstream) -> Handled {
+pub(super) async fn handle(call: &Call<'_>, body: Bytes, access: &mut Access<'_, impl ClientUpstream>) -> Handled {
     let request: OffsetCommitRequest = codec::decode_request(call.version, body)?;
     let is_delegated = call.is_delegated(&request.group_id);
     if is_delegated && call.can_forward() {
         return Ok(Answer::Forward);
     }
-    let mut topics = check(call, &request).await;
+    let checked = match access.group(&request.group_id, Operation::Read).await {
+        Ok(()) => check(call, access, &request).await,
+        Err(error) => Err(error),
+    };
+    let mut topics = match checked {
+        Ok(topics) => topics,
+        Err(error) => return fail(call, &request, error),
+    };
     if topics.iter().all(|topic| topic.accepted().next().is_none()) {
         return answer(call, &topics);
     }
@@ -45,7 +53,7 @@ pub(super) async fn handle(call: &Call<'_>, body: Bytes, upstream: &mut impl Cli
     match response {
         Response::OffsetCommit(response) => fill_in(&mut topics, response.topics.into_iter().flat_map(|topic| topic.1)),
         Response::NotOwned if call.can_forward() => return Ok(Answer::Forward),
-        Response::NotOwned => relay(call, upstream, &request, &mut topics).await,
+        Response::NotOwned => relay(call, access.upstream, &request, &mut topics).await,
         Response::Unavailable { error } => refuse(&mut topics, error),
         _ => refuse(&mut topics, ErrorCode::UNKNOWN_SERVER_ERROR),
     }
@@ -74,14 +82,30 @@ impl CheckedTopic {
     }
 }
 
-async fn check(call: &Call<'_>, request: &OffsetCommitRequest) -> Vec<CheckedTopic> {
+/// Looks every topic up, after asking whether the caller may read it: to whom may not, one that exists and one that does not
+/// are the same. An id that no topic has has no name to ask by.
+async fn check(
+    call: &Call<'_>,
+    access: &mut Access<'_, impl ClientUpstream>,
+    request: &OffsetCommitRequest,
+) -> Result<Vec<CheckedTopic>, ErrorCode> {
     let mut lookups = Lookups::new(call);
+    let mut names = Vec::with_capacity(request.topics.len());
+    for topic in &request.topics {
+        names.push(lookups.name(&named(&topic.name, topic.topic_id)).await);
+    }
+    let known = names.iter().filter_map(|name| name.as_ref().ok().cloned());
+    let denied = access.topics(known, Operation::Read).await?;
     let mut places: BTreeMap<OffsetTopic, usize> = BTreeMap::new();
     let mut topics: Vec<CheckedTopic> = Vec::with_capacity(request.topics.len());
-    for topic in &request.topics {
+    for (topic, name) in request.topics.iter().zip(names) {
         let asked = named(&topic.name, topic.topic_id);
         let highest = topic.partitions.iter().map(|partition| partition.partition_index).max();
-        let found = lookups.find_partition(&asked, highest.unwrap_or(0)).await;
+        let found = match name {
+            Ok(name) if denied.contains(&name) => Err(ErrorCode::TOPIC_AUTHORIZATION_FAILED),
+            Ok(_) => lookups.find_partition(&asked, highest.unwrap_or(0)).await,
+            Err(error) => Err(error),
+        };
         let partitions = topic.partitions.iter().map(|partition| CheckedPartition {
             commit: to_core_partition(partition),
             error: refusal(&found, partition.partition_index),
@@ -99,7 +123,23 @@ async fn check(call: &Call<'_>, request: &OffsetCommitRequest) -> Vec<CheckedTop
             partitions,
         });
     }
-    topics
+    Ok(topics)
+}
+
+/// One error for everything that the request names.
+fn fail(call: &Call<'_>, request: &OffsetCommitRequest, error: ErrorCode) -> Handled {
+    let topics = request.topics.iter().map(|topic| {
+        let partitions = topic.partitions.iter().map(|partition| CheckedPartition {
+            commit: to_core_partition(partition),
+            error: Some(error),
+        });
+        CheckedTopic {
+            asked: named(&topic.name, topic.topic_id),
+            found: Err(error),
+            partitions: partitions.collect(),
+        }
+    });
+    answer(call, &topics.collect::<Vec<_>>())
 }
 
 fn to_core(version: i16, request: &OffsetCommitRequest, topics: &[CheckedTopic]) -> core::OffsetCommitRequest {

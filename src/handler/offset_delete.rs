@@ -1,17 +1,20 @@
 //! OffsetDelete (47, KIP-496), one version.
 //!
-//! Partitions that the upstream does not have are refused one by one; the coordinator is asked all the same, so that a bad
+//! Partitions that the caller may not read or that the upstream does not have are refused one by one; the coordinator is asked all the same, so that a bad
 //! group is told. An error of the group stands alone.
+
+use std::collections::BTreeSet;
 
 use bytes::Bytes;
 use kafka_protocol::messages::offset_delete_response::{OffsetDeleteResponsePartition, OffsetDeleteResponseTopic};
 use kafka_protocol::messages::{OffsetDeleteRequest, OffsetDeleteResponse};
 use uuid::Uuid;
 
-use super::Answer;
+use super::access::{Access, Operation};
 use super::call::{Call, Handled};
 use super::convert::{text, wire};
 use super::topics::{Lookups, named, refusal};
+use super::{Answer, ClientUpstream};
 use crate::coordinator::request::{self as core, Request, Response, Text};
 use crate::wire::codec;
 use crate::wire::error_code::ErrorCode;
@@ -19,15 +22,23 @@ use crate::wire::error_code::ErrorCode;
 /// A topic's name, and for each partition of the request its error, if that is known already.
 type CheckedTopic = (Text, Vec<(i32, Option<ErrorCode>)>);
 
-pub(super) async fn handle(call: &Call<'_>, body: Bytes) -> Handled {
+pub(super) async fn handle(call: &Call<'_>, body: Bytes, access: &mut Access<'_, impl ClientUpstream>) -> Handled {
     let request: OffsetDeleteRequest = codec::decode_request(call.version, body)?;
     if call.is_delegated(&request.group_id) {
         return pass_on(call);
     }
+    if let Err(error) = access.group(&request.group_id, Operation::Delete).await {
+        return fail(call, error);
+    }
     if request.group_id.is_empty() {
         return fail(call, ErrorCode::INVALID_GROUP_ID);
     }
-    let topics = check(call, &request).await;
+    let names = request.topics.iter().map(|topic| text(&topic.name));
+    let denied = match access.topics(names, Operation::Read).await {
+        Ok(denied) => denied,
+        Err(error) => return fail(call, error),
+    };
+    let topics = check(call, &request, &denied).await;
     let delete = Request::OffsetDelete(core::OffsetDeleteRequest {
         group_id: text(&request.group_id),
         topics: accepted(&topics),
@@ -53,12 +64,16 @@ fn fail(call: &Call<'_>, error: ErrorCode) -> Handled {
     call.reply(&OffsetDeleteResponse::default().with_error_code(error.0), error)
 }
 
-async fn check(call: &Call<'_>, request: &OffsetDeleteRequest) -> Vec<CheckedTopic> {
+async fn check(call: &Call<'_>, request: &OffsetDeleteRequest, denied: &BTreeSet<Text>) -> Vec<CheckedTopic> {
     let mut lookups = Lookups::new(call);
     let mut topics = Vec::with_capacity(request.topics.len());
     for topic in &request.topics {
         let asked = named(&topic.name, Uuid::nil());
-        let found = lookups.find(&asked).await;
+        let found = if denied.contains(&asked.name) {
+            Err(ErrorCode::TOPIC_AUTHORIZATION_FAILED)
+        } else {
+            lookups.find(&asked).await
+        };
         let partitions = topic
             .partitions
             .iter()

@@ -2,10 +2,13 @@
 //!
 //! v1 has no error of the group: it stands at each partition. v2 may ask for all topics. v5 leader epochs. v6 flexible.
 //! v7 may insist on stable offsets. v8 several groups. v9 member id and epoch. v10 topic ids, no names.
+//! A topic that the caller may not describe is an error at its partitions, and left out of all topics.
 //! An unknown group is no error, nor is an unknown name: there is no offset. An id that no topic has is UNKNOWN_TOPIC_ID.
 
 mod answer;
 mod query;
+
+use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use kafka_protocol::messages::offset_fetch_response::{OffsetFetchResponseGroup, OffsetFetchResponseTopic};
@@ -14,12 +17,13 @@ use uuid::Uuid;
 
 use self::answer::{by_name, encode};
 use self::query::{GroupQuery, Topics};
+use super::access::{Access, Operation};
 use super::call::{Call, Handled};
 use super::convert::text;
 use super::merge::{ByName, Part, ask_ours, is_whole};
 use super::topics::{Lookups, NAMES_UP_TO};
 use super::{Answer, ClientUpstream};
-use crate::coordinator::request::{self as core, FetchedOffset, OffsetTopic, Request, Response};
+use crate::coordinator::request::{self as core, FetchedOffset, OffsetTopic, Request, Response, Text};
 use crate::wire::codec;
 use crate::wire::error_code::ErrorCode;
 
@@ -31,23 +35,35 @@ const STABLE_SINCE: i16 = 7;
 /// What is known of a group's offsets, by topic name.
 type Fetched = core::OffsetFetchResponse;
 
-pub(super) async fn handle(call: &Call<'_>, body: Bytes, upstream: &mut impl ClientUpstream) -> Handled {
+pub(super) async fn handle(call: &Call<'_>, body: Bytes, access: &mut Access<'_, impl ClientUpstream>) -> Handled {
     let request: OffsetFetchRequest = codec::decode_request(call.version, body)?;
-    let queries = query::read(call, &request).await;
-    let requests = queries.iter().map(|query| {
+    let mut queries = query::read(call, &request).await;
+    let refused = check(call, access, &mut queries).await;
+    let granted = queries.iter().filter(|query| !refused.contains_key(&query.group_id));
+    let requests = granted.map(|query| {
         let fetch = Request::OffsetFetch(query.to_core(request.require_stable));
         (query.group_id.clone(), fetch)
     });
     let parts = ask_ours(call, requests.collect(), |_, response| part(response)).await;
-    if is_whole(&parts) && call.can_forward() {
+    if refused.is_empty() && is_whole(&parts) && call.can_forward() {
         return Ok(Answer::Forward);
     }
-    let parts: Vec<Part<Fetched>> = parts.into_iter().map(|(_, part)| part).collect();
-    let mut theirs = theirs(call, upstream, &queries, &parts, request.require_stable)
+    let mut parts = parts.into_iter().map(|(_, part)| part);
+    let mut all = Vec::with_capacity(queries.len());
+    for query in &queries {
+        let part = match refused.get(&query.group_id) {
+            Some(error) => Part::Answered(failed(*error)),
+            None => parts
+                .next()
+                .unwrap_or_else(|| Part::Answered(failed(ErrorCode::UNKNOWN_SERVER_ERROR))),
+        };
+        all.push(without_hidden(access, query, part).await);
+    }
+    let mut theirs = theirs(call, access.upstream, &queries, &all, request.require_stable)
         .await
         .into_iter();
     let mut answers = Vec::with_capacity(queries.len());
-    for (query, part) in queries.iter().zip(parts) {
+    for (query, part) in queries.iter().zip(all) {
         let fetched = part
             .answered()
             .or_else(|| theirs.next())
@@ -55,6 +71,50 @@ pub(super) async fn handle(call: &Call<'_>, body: Bytes, upstream: &mut impl Cli
         answers.push(finish(call, query, fetched).await);
     }
     encode(call, &queries, answers)
+}
+
+/// Takes the topics out of the queries that the caller may not describe, and gives the groups that are not to be looked at,
+/// each with its error.
+async fn check(
+    call: &Call<'_>,
+    access: &mut Access<'_, impl ClientUpstream>,
+    queries: &mut [GroupQuery],
+) -> BTreeMap<Text, ErrorCode> {
+    // What a rule leaves with the upstream is the upstream's to refuse.
+    let ours = queries.iter_mut().filter(|query| !call.is_delegated(&query.group_id));
+    let mut ours: Vec<&mut GroupQuery> = ours.collect();
+    let group_ids: Vec<Text> = ours.iter().map(|query| query.group_id.clone()).collect();
+    let mut refused = access.groups(&group_ids, Operation::Describe).await;
+    ours.retain(|query| !refused.contains_key(&query.group_id));
+    let names: Vec<Text> = ours.iter().flat_map(|query| query.topic_names()).collect();
+    match access.topics(names, Operation::Describe).await {
+        Ok(denied) => ours.iter_mut().for_each(|query| query.deny(&denied)),
+        Err(error) => {
+            // Groups without named topics go on, and fail by themselves if they have to.
+            ours.retain(|query| query.topic_names().next().is_some());
+            refused.extend(ours.iter().map(|query| (query.group_id.clone(), error)));
+        }
+    }
+    refused
+}
+
+/// Of all topics, those that the caller may describe; the upstream has seen to its own.
+async fn without_hidden(
+    access: &mut Access<'_, impl ClientUpstream>,
+    query: &GroupQuery,
+    part: Part<Fetched>,
+) -> Part<Fetched> {
+    match part {
+        Part::Answered(mut fetched) if matches!(query.topics, Topics::All) => {
+            let names = fetched.topics.iter().map(|(topic, _)| topic.name.clone());
+            match access.topics(names, Operation::Describe).await {
+                Ok(denied) => fetched.topics.retain(|(topic, _)| !denied.contains(&topic.name)),
+                Err(error) => fetched = failed(error),
+            }
+            Part::Answered(fetched)
+        }
+        part => part,
+    }
 }
 
 fn part(response: Response) -> Part<Fetched> {
@@ -146,7 +206,7 @@ fn from_single(topic: OffsetFetchResponseTopic) -> (OffsetTopic, Vec<FetchedOffs
     (named(text(&topic.name)), partitions.collect())
 }
 
-fn named(name: core::Text) -> OffsetTopic {
+fn named(name: Text) -> OffsetTopic {
     OffsetTopic {
         name,
         topic_id: Uuid::nil(),

@@ -6,20 +6,24 @@
 use bytes::Bytes;
 use kafka_protocol::messages::{SyncGroupRequest, SyncGroupResponse};
 
-use super::Answer;
+use super::access::{Access, Operation};
 use super::call::{Call, Handled};
 use super::convert::{optional_text, optional_wire, owned_bytes, text};
+use super::{Answer, ClientUpstream};
 use crate::coordinator::request::{self as core, Request, Response};
 use crate::wire::codec;
 use crate::wire::error_code::ErrorCode;
 
-pub(super) async fn handle(call: &Call<'_>, body: Bytes) -> Handled {
+pub(super) async fn handle(call: &Call<'_>, body: Bytes, access: &mut Access<'_, impl ClientUpstream>) -> Handled {
     let request: SyncGroupRequest = codec::decode_request(call.version, body)?;
     if call.is_delegated(&request.group_id) {
         return pass_on(call);
     }
     if call.version >= 5 && (request.protocol_type.is_none() || request.protocol_name.is_none()) {
         return fail(call, ErrorCode::INCONSISTENT_GROUP_PROTOCOL);
+    }
+    if let Err(error) = access.group(&request.group_id, Operation::Read).await {
+        return fail(call, error);
     }
     if request.group_id.is_empty() {
         return fail(call, ErrorCode::INVALID_GROUP_ID);

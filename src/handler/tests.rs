@@ -1,6 +1,7 @@
 //! Bytes in, bytes out: every API in every version, through `handle`, with the real coordinator on a memory store.
 //! kafka-protocol writes the requests and reads the answers; what it lacks is written and read by hand.
 
+mod access;
 mod groups;
 mod kit;
 mod listing;

@@ -6,7 +6,7 @@ use uuid::Uuid;
 
 use super::call::Call;
 use super::convert::text;
-use crate::coordinator::request::OffsetTopic;
+use crate::coordinator::request::{OffsetTopic, Text};
 use crate::upstream::UpstreamError;
 use crate::upstream::cluster::{ClusterWatch, Topic};
 use crate::wire::error_code::ErrorCode;
@@ -47,6 +47,18 @@ impl<'a> Lookups<'a> {
             self.by_id(topic.topic_id).await
         } else {
             self.by_name(&topic.name).await
+        }
+    }
+
+    /// The name by which the upstream knows the topic. By name, every topic may be asked for, whether it exists or not.
+    ///
+    /// # Errors
+    /// As [`Self::find`], for ids.
+    pub(super) async fn name(&mut self, topic: &OffsetTopic) -> Result<Text, ErrorCode> {
+        if self.call.version > NAMES_UP_TO {
+            Ok(self.by_id(topic.topic_id).await?.name)
+        } else {
+            Ok(topic.name.clone())
         }
     }
 

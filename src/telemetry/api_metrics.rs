@@ -23,6 +23,7 @@ pub(super) struct ApiVecs {
     response_bytes: IntCounterVec,
     ours_seconds: HistogramVec,
     upstream_seconds: HistogramVec,
+    denied: IntCounterVec,
     errors: IntCounterVec,
 }
 
@@ -52,6 +53,11 @@ impl ApiVecs {
                 &["api"],
                 LATENCY_BUCKETS,
             ),
+            denied: make.counters(
+                "convoke_access_denied_total",
+                "Groups and topics that a client's user may not use as it asked, by API.",
+                &["api"],
+            ),
             errors: make.counters(
                 "convoke_request_errors_total",
                 "Responses made by Convoke that carry an error, by API and Kafka's name of the error.",
@@ -69,6 +75,8 @@ pub struct ApiMetrics {
     pub response_bytes: IntCounter,
     pub ours_seconds: Histogram,
     pub upstream_seconds: Histogram,
+    /// Groups and topics that a user asked for without the right to.
+    pub denied: IntCounter,
     name: &'static str,
     errors: IntCounterVec,
     /// By code + 1; the last one is for every code that has no slot.
@@ -84,6 +92,7 @@ impl ApiMetrics {
             response_bytes: vecs.response_bytes.with_label_values(&[name]),
             ours_seconds: vecs.ours_seconds.with_label_values(&[name]),
             upstream_seconds: vecs.upstream_seconds.with_label_values(&[name]),
+            denied: vecs.denied.with_label_values(&[name]),
             name,
             errors: vecs.errors.clone(),
             by_code: (0..slots).map(|_| OnceLock::new()).collect(),

@@ -31,6 +31,7 @@ pub struct Metrics {
     connections_closed: Vec<IntCounter>,
     pub store: StoreMetrics,
     pub upstream: UpstreamMetrics,
+    pub access: AccessMetrics,
     api_vecs: ApiVecs,
     apis: Vec<OnceLock<ApiMetrics>>,
     unknown_api: ApiMetrics,
@@ -62,6 +63,15 @@ pub struct UpstreamMetrics {
     pub metadata_age_seconds: Gauge,
     /// Requests of our own (not of clients) that failed.
     pub failures: IntCounter,
+}
+
+/// What it takes to let users do only what the upstream lets them.
+#[derive(Debug)]
+pub struct AccessMetrics {
+    /// Questions to the upstream on clients' connections.
+    pub probes: IntCounter,
+    /// Groups and topics that nothing was asked for because the answer was still known.
+    pub remembered: IntCounter,
 }
 
 /// What the coordinator's events count.
@@ -141,6 +151,7 @@ impl Metrics {
                 .collect(),
             store: StoreMetrics::new(&make),
             upstream: UpstreamMetrics::new(&make),
+            access: AccessMetrics::new(&make),
             api_vecs,
             apis: (0..API_SLOTS).map(|_| OnceLock::new()).collect(),
             unknown_api,
@@ -230,6 +241,21 @@ impl UpstreamMetrics {
             failures: make.counter(
                 "convoke_upstream_failures_total",
                 "Requests of Convoke's own to the upstream that failed.",
+            ),
+        }
+    }
+}
+
+impl AccessMetrics {
+    fn new(make: &Maker<'_>) -> Self {
+        Self {
+            probes: make.counter(
+                "convoke_access_probes_total",
+                "Questions to the upstream about what a client's user may do.",
+            ),
+            remembered: make.counter(
+                "convoke_access_remembered_total",
+                "Groups and topics of requests for which the upstream's last answer still held.",
             ),
         }
     }

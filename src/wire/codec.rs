@@ -3,10 +3,10 @@
 use bytes::{Bytes, BytesMut};
 use kafka_protocol::messages::{
     ApiVersionsResponse, DeleteGroupsRequest, DescribeClusterResponse, DescribeConfigsResponse, DescribeGroupsRequest,
-    DescribeGroupsResponse, DescribeQuorumResponse, FindCoordinatorRequest, FindCoordinatorResponse, HeartbeatRequest,
-    JoinGroupRequest, LeaveGroupRequest, ListGroupsRequest, ListGroupsResponse, MetadataResponse, OffsetCommitRequest,
-    OffsetCommitResponse, OffsetDeleteRequest, OffsetFetchRequest, OffsetFetchResponse, ProduceResponse,
-    SaslAuthenticateResponse, SaslHandshakeResponse, SyncGroupRequest,
+    DescribeGroupsResponse, DescribeQuorumResponse, FetchResponse, FindCoordinatorRequest, FindCoordinatorResponse,
+    HeartbeatRequest, JoinGroupRequest, LeaveGroupRequest, ListGroupsRequest, ListGroupsResponse, MetadataResponse,
+    OffsetCommitRequest, OffsetCommitResponse, OffsetDeleteRequest, OffsetFetchRequest, OffsetFetchResponse,
+    ProduceResponse, SaslAuthenticateResponse, SaslHandshakeResponse, SyncGroupRequest,
 };
 use kafka_protocol::protocol::{Decodable, Encodable};
 
@@ -137,6 +137,7 @@ guarded! {
     GuardedResponse: DescribeConfigsResponse, DESCRIBE_CONFIGS_RESPONSE;
     GuardedResponse: DescribeGroupsResponse, DESCRIBE_GROUPS_RESPONSE;
     GuardedResponse: DescribeQuorumResponse, DESCRIBE_QUORUM_RESPONSE;
+    GuardedResponse: FetchResponse, FETCH_RESPONSE;
     GuardedResponse: FindCoordinatorResponse, FIND_COORDINATOR_RESPONSE;
     GuardedResponse: ListGroupsResponse, LIST_GROUPS_RESPONSE;
     GuardedResponse: MetadataResponse, METADATA_RESPONSE;

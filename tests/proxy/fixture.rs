@@ -58,7 +58,11 @@ impl Fixture {
 
     /// With another configuration than usual.
     pub async fn with(change: impl FnOnce(&mut Config)) -> Self {
-        let mock = Mock::start().await;
+        Self::behind(Mock::start().await, change).await
+    }
+
+    /// In front of this upstream.
+    pub async fn behind(mock: Mock, change: impl FnOnce(&mut Config)) -> Self {
         let mut config = config(mock.address);
         change(&mut config);
         let shutdown = CancellationToken::new();

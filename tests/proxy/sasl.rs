@@ -1,26 +1,39 @@
 //! SASL passes through; what ends here is let in when a broker would let it in.
 
-use bytes::BufMut;
-use convoke::config::{SaslConfig, SaslMechanism};
+use bytes::{BufMut, BytesMut};
+use convoke::config::{Config, SaslConfig, SaslMechanism};
 use convoke::telemetry::close_reason::CloseReason;
+use convoke::wire::api::DESCRIBE_GROUPS;
+use kafka_protocol::messages::DescribeGroupsResponse;
+use kafka_protocol::messages::describe_groups_response::DescribedGroup;
+use kafka_protocol::protocol::{Encodable, StrBytes};
 
 use crate::fixture::Fixture;
 use crate::frames::{
-    API_VERSIONS, SASL_AUTHENTICATE, SASL_HANDSHAKE, correlation_id, error, heartbeat, list_offsets, offsets,
+    self, API_VERSIONS, SASL_AUTHENTICATE, SASL_HANDSHAKE, correlation_id, error, heartbeat, list_offsets, offsets,
     put_string, request, response, token,
 };
+use crate::mock::Mock;
 use crate::raw::Raw;
 
 /// An upstream that lets nobody in without SASL.
 async fn fixture() -> Fixture {
-    Fixture::with(|config| {
-        config.upstream.sasl = Some(SaslConfig {
-            mechanism: SaslMechanism::Plain,
-            username: "convoke".to_owned(),
-            password: "secret".to_owned(),
-        });
-    })
-    .await
+    Fixture::with(credentials).await
+}
+
+/// One that checks ACLs as well.
+async fn fixture_with_authorizer() -> Fixture {
+    let mock = Mock::start().await;
+    *mock.authorizer.lock().expect("not poisoned") = "StandardAuthorizer";
+    Fixture::behind(mock, credentials).await
+}
+
+fn credentials(config: &mut Config) {
+    config.upstream.sasl = Some(SaslConfig {
+        mechanism: SaslMechanism::Plain,
+        username: "convoke".to_owned(),
+        password: "secret".to_owned(),
+    });
 }
 
 fn handshake(version: i16, correlation_id: i32, mechanism: &str) -> Vec<u8> {
@@ -216,4 +229,71 @@ async fn tokens_of_the_oldest_handshake_pass_without_a_head() {
     client.send(&heartbeat(2)).await;
     assert_eq!(correlation_id(&client.frame().await), 2);
     exchange(&mut client, &mut upstream, &list_offsets(3), &offsets(3)).await;
+}
+
+/// Answers the question what the user may do with the group of [`heartbeat`].
+async fn answer_probe(upstream: &mut Raw, error: i16, operations: i32) {
+    let question = upstream.frame().await;
+    let (api_key, version, id) = frames::head(&question);
+    assert_eq!(api_key, DESCRIBE_GROUPS);
+    let group = DescribedGroup::default()
+        .with_group_id(StrBytes::from_static_str("group").into())
+        .with_error_code(error)
+        .with_authorized_operations(operations);
+    let mut body = BytesMut::new();
+    let answer = DescribeGroupsResponse::default().with_groups(vec![group]);
+    answer.encode(&mut body, version).expect("a version that there is");
+    upstream.send(&response(DESCRIBE_GROUPS, version, id, &body)).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_user_may_do_is_asked_for_on_its_own_connection() {
+    let mut fixture = fixture_with_authorizer().await;
+    let (mut client, mut upstream) = plain(&mut fixture).await;
+    client.send(&heartbeat(3)).await;
+    answer_probe(&mut upstream, 0, 1 << 8).await;
+    let refused = client.frame().await;
+    assert_eq!((correlation_id(&refused), error(&refused)), (3, 30));
+    tokio::time::sleep(std::time::Duration::from_millis(1_100)).await;
+    client.send(&heartbeat(4)).await;
+    answer_probe(&mut upstream, 0, 1 << 3 | 1 << 8).await;
+    assert_eq!(error(&client.frame().await), 25, "a new right counts");
+    // Known, and so not asked for: the next frame that goes up is the client's.
+    client.send(&[heartbeat(5), list_offsets(6)].concat()).await;
+    assert_eq!(upstream.frame().await, list_offsets(6));
+    upstream.send(&offsets(6)).await;
+    assert_eq!(error(&client.frame().await), 25);
+    assert_eq!(client.frame().await, offsets(6));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nothing_is_asked_while_an_exchange_is_open() {
+    let mut fixture = fixture_with_authorizer().await;
+    let (mut client, mut upstream) = plain(&mut fixture).await;
+    let frames = [handshake(1, 3, "PLAIN"), authenticate(4, b"\0me\0mine"), heartbeat(5)];
+    client.send(&frames.concat()).await;
+    upstream.frame().await;
+    upstream.frame().await;
+    upstream.silent().await;
+    upstream.send(&accepted(1, 3)).await;
+    upstream.silent().await;
+    upstream.send(&authenticated(4, 0, b"")).await;
+    answer_probe(&mut upstream, 0, 1 << 3 | 1 << 8).await;
+    client.frame().await;
+    client.frame().await;
+    assert_eq!(correlation_id(&client.frame().await), 5);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_user_who_cannot_be_asked_for_any_more_is_told_and_has_to_come_again() {
+    let mut fixture = fixture_with_authorizer().await;
+    let (mut client, mut upstream) = plain(&mut fixture).await;
+    upstream.shutdown().await;
+    upstream.closed().await;
+    client.send(&[heartbeat(3), heartbeat(4)].concat()).await;
+    let answer = client.frame().await;
+    assert_eq!((correlation_id(&answer), error(&answer)), (3, 15));
+    client.closed().await;
+    fixture.mock.untouched();
+    fixture.ended(CloseReason::UpstreamClosed).await;
 }

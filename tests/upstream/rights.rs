@@ -32,13 +32,7 @@ fn failure(world: &World) -> Result<String> {
 
 #[test]
 fn missing_rights_are_named_and_hide_nothing() -> Result<()> {
-    let options = Options::new("4.4.0")
-        .sasl()
-        .set(
-            "authorizer.class.name",
-            "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-        )
-        .set("super.users", "User:admin;User:ANONYMOUS");
+    let options = Options::new("4.4.0").sasl().authorizer();
     let kafka = Kafka::start_in(Network::Loopback, options)?;
     kafka.create_topic("orders", 1)?;
     let alice = SaslConfig {

@@ -1,5 +1,7 @@
 //! What an OffsetFetch request asks, the same for all versions.
 
+use std::collections::BTreeSet;
+
 use kafka_protocol::messages::OffsetFetchRequest;
 use kafka_protocol::messages::offset_fetch_request::{
     OffsetFetchRequestGroup, OffsetFetchRequestTopic, OffsetFetchRequestTopics,
@@ -114,6 +116,27 @@ pub(super) fn shown_id(call: &Call<'_>, name: &str) -> Uuid {
 }
 
 impl GroupQuery {
+    /// The topics that are asked for by a name that is known.
+    pub(super) fn topic_names(&self) -> impl Iterator<Item = Text> {
+        let topics = match &self.topics {
+            Topics::Named(topics) => topics.as_slice(),
+            Topics::All | Topics::Unanswerable(_) => &[],
+        };
+        topics.iter().filter_map(|topic| topic.name.as_ref().ok().cloned())
+    }
+
+    /// Answers an error for the topics that the caller may not describe.
+    pub(super) fn deny(&mut self, denied: &BTreeSet<Text>) {
+        let Topics::Named(topics) = &mut self.topics else {
+            return;
+        };
+        for topic in topics {
+            if topic.name.as_ref().is_ok_and(|name| denied.contains(name)) {
+                topic.name = Err(ErrorCode::TOPIC_AUTHORIZATION_FAILED);
+            }
+        }
+    }
+
     pub(super) fn to_core(&self, require_stable: bool) -> core::OffsetFetchRequest {
         let named = |topic: &QueriedTopic| {
             let topic_id = topic.topic_id;

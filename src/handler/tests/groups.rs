@@ -196,20 +196,7 @@ async fn what_the_upstream_does_with_its_stale_copy_does_not_matter() {
     }
 }
 
-#[tokio::test]
-async fn v3_says_in_words_why_a_group_was_not_deleted() {
-    let setup = Setup::new().await;
-    stable(&setup, "busy").await;
-    let mut upstream = Upstream::answering(deletes(&[]));
-    let results = results(&setup, 3, delete(&["busy", "unknown"], 3), &mut upstream).await;
-    let messages: Vec<_> = results.iter().map(|result| result.error_message.as_deref()).collect();
-    assert_eq!(
-        messages,
-        [Some("Group busy has members."), Some("Group unknown not found.")]
-    );
-}
-
-fn offset_delete(group_id: &str, topics: &[(&str, &[i32])]) -> OffsetDeleteRequest {
+pub(super) fn offset_delete(group_id: &str, topics: &[(&str, &[i32])]) -> OffsetDeleteRequest {
     let topics = topics.iter().map(|(name, partitions)| {
         let partitions = partitions
             .iter()

@@ -5,13 +5,14 @@ use std::sync::Arc;
 
 use bytes::{BufMut, Bytes, BytesMut};
 use kafka_protocol::protocol::{Decodable, Encodable, Message, StrBytes};
+use tokio::sync::Mutex;
 use uuid::Uuid;
 
 use crate::config::HostPort;
 use crate::coordinator::input::{Presence, UpstreamGroup};
 use crate::coordinator::request::Text;
 use crate::coordinator::settings::Settings;
-use crate::handler::{Answer, Caller, ClientUpstream, DelegateRules, HandlerServices, handle};
+use crate::handler::{Answer, Caller, ClientUpstream, Decisions, DelegateRules, HandlerServices, handle};
 use crate::runtime::{Coordinator, CoordinatorParts, GroupInspector, InspectionFuture, TopicChecker};
 use crate::store::StateStore;
 use crate::store::memory::MemoryStore;
@@ -122,6 +123,8 @@ impl ClientUpstream for Upstream {
 pub(super) struct Setup {
     pub(super) services: HandlerServices,
     pub(super) caller: Caller,
+    /// What is known of the connection's user.
+    pub(super) decisions: Mutex<Decisions>,
 }
 
 /// What `Setup` is to be like.
@@ -133,6 +136,8 @@ pub(super) struct Options {
     pub(super) second_versions: Option<BTreeMap<i16, (i16, i16)>>,
     pub(super) orders_id: Uuid,
     pub(super) coordinators: Vec<i32>,
+    /// Whether the nodes check ACLs.
+    pub(super) authorizer: bool,
 }
 
 impl Default for Options {
@@ -143,6 +148,7 @@ impl Default for Options {
             second_versions: None,
             orders_id: ORDERS,
             coordinators: COORDINATORS.to_vec(),
+            authorizer: false,
         }
     }
 }
@@ -181,6 +187,7 @@ impl Setup {
                 client_host: Text::from("/127.0.0.1"),
                 node_id: Some(1),
             },
+            decisions: Mutex::default(),
         }
     }
 
@@ -198,7 +205,8 @@ impl Setup {
             client_id: None,
             body_offset: 0,
         };
-        handle(&head, body, &self.caller, &self.services, upstream).await
+        let mut decisions = self.decisions.lock().await;
+        handle(&head, body, &self.caller, &self.services, &mut decisions, upstream).await
     }
 
     /// The reply in the same version, and the error that the metrics count.
@@ -247,6 +255,8 @@ fn cluster(options: &Options) -> Cluster {
         coordinators: options.coordinators.clone(),
         ..Cluster::default()
     };
+    // One that is not in the picture (any more) may have told, too.
+    cluster.authorizers = [1, 2, 3].map(|node_id| (node_id, options.authorizer)).into();
     for node_id in [1, 2] {
         let address = HostPort {
             host: "127.0.0.1".to_owned(),

@@ -37,10 +37,21 @@ impl Requests<'_> {
         self.upstream.waited = Duration::ZERO;
         self.ctx.progress.begun();
         let services = &self.ctx.services.handlers;
-        let answer = handler::handle(&request.head, body, &caller, services, &mut self.upstream).await;
+        let answer = handler::handle(
+            &request.head,
+            body,
+            &caller,
+            services,
+            &mut self.decisions,
+            &mut self.upstream,
+        )
+        .await;
         self.ctx.progress.answered();
         match answer {
-            Answer::Reply(body, error) => self.reply(&request, &body, error).await,
+            Answer::Reply(body, error) => {
+                self.reply(&request, &body, error).await?;
+                self.upstream.check_user()
+            }
             Answer::Forward => self.forward_gathered(request, &frame).await,
             Answer::Close(why) => Err(End::new(CloseReason::Refused, why)),
         }

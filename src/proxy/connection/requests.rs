@@ -17,6 +17,7 @@ use super::context::Context;
 use super::end::End;
 use super::slot::{Forwarded, Slot};
 use super::upstream_link::{Purpose, UpstreamLink};
+use crate::handler::Decisions;
 use crate::proxy::sasl::{self, NextFrame, Sent};
 use crate::proxy::stream::ReadSide;
 use crate::telemetry::close_reason::CloseReason;
@@ -48,6 +49,8 @@ enum Expected {
 pub(super) struct Requests<'a> {
     pub(super) ctx: &'a Context,
     pub(super) upstream: UpstreamLink<'a>,
+    /// What the upstream said lately that the client's user may do.
+    pub(super) decisions: Decisions,
     reader: ReadSide,
     input: Buffer,
     /// Bytes at the front of the buffer that belong to the upstream and are not written yet.
@@ -63,6 +66,7 @@ impl<'a> Requests<'a> {
         Self {
             ctx,
             upstream: UpstreamLink::new(ctx, queue),
+            decisions: Decisions::default(),
             reader,
             input: Buffer::new(ctx.services.limits.buffer),
             accepted: 0,

@@ -55,6 +55,8 @@ pub(super) struct UpstreamLink<'a> {
     /// How long requests of ours have waited for their answers, since somebody last asked.
     pub(super) waited: Duration,
     next_correlation_id: i32,
+    /// A request of ours found the connection gone that the client's user had authenticated on.
+    user_lost: bool,
 }
 
 impl<'a> UpstreamLink<'a> {
@@ -66,6 +68,7 @@ impl<'a> UpstreamLink<'a> {
             client_id: None,
             waited: Duration::ZERO,
             next_correlation_id: 0,
+            user_lost: false,
         }
     }
 
@@ -75,8 +78,8 @@ impl<'a> UpstreamLink<'a> {
         match self.writer {
             Writer::Open(_) => return Ok(()),
             Writer::Lost if purpose == Purpose::Request && self.ctx.sasl().is_bound_to_upstream() => {
-                let detail = "the upstream closed the connection that the client had authenticated on";
-                return Err(End::upstream_closed(detail));
+                self.user_lost = true;
+                return Err(user_lost());
             }
             Writer::None | Writer::Lost => {}
         }
@@ -85,6 +88,12 @@ impl<'a> UpstreamLink<'a> {
         self.push(Slot::Upstream(reader)).await?;
         self.writer = Writer::Open(writer);
         Ok(())
+    }
+
+    /// Whether what was asked in the user's name could be asked at all. If not, it never can be again on this connection, and
+    /// only closing it makes every client come back and authenticate.
+    pub(super) fn check_user(&self) -> Result<(), End> {
+        if self.user_lost { Err(user_lost()) } else { Ok(()) }
     }
 
     /// Closes our side of a connection that the upstream has closed.
@@ -218,6 +227,10 @@ impl<'a> UpstreamLink<'a> {
             }),
         }
     }
+}
+
+fn user_lost() -> End {
+    End::upstream_closed("the upstream closed the connection that the client had authenticated on")
 }
 
 impl ClientUpstream for UpstreamLink<'_> {

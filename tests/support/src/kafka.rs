@@ -37,6 +37,8 @@ pub struct Options {
     pub version: String,
     pub nodes: i32,
     pub listener: Listener,
+    /// Further users of the SASL listener's PLAIN: name and password.
+    pub users: Vec<(String, String)>,
     /// Further broker properties; they win over ours.
     pub properties: BTreeMap<String, String>,
     /// The broker's JVM flags; by default small and quick to start, not fast.
@@ -50,6 +52,7 @@ impl Options {
             version: version.to_owned(),
             nodes: 1,
             listener: Listener::Plaintext,
+            users: Vec::new(),
             properties: BTreeMap::new(),
             jvm: JAVA_BROKER.map(str::to_owned).to_vec(),
         }
@@ -65,6 +68,22 @@ impl Options {
     pub const fn sasl(mut self) -> Self {
         self.listener = Listener::Sasl;
         self
+    }
+
+    /// Adds a user to the SASL listener, for PLAIN.
+    #[must_use]
+    pub fn user(mut self, name: &str, password: &str) -> Self {
+        self.users.push((name.to_owned(), password.to_owned()));
+        self
+    }
+
+    /// Lets users do only what ACLs allow them; `admin` alone may do everything.
+    #[must_use]
+    pub fn authorizer(self) -> Self {
+        let class = "org.apache.kafka.metadata.authorizer.StandardAuthorizer";
+        // Controllers talk to each other on a listener without users.
+        self.set("authorizer.class.name", class)
+            .set("super.users", "User:admin;User:ANONYMOUS")
     }
 
     #[must_use]
@@ -392,7 +411,7 @@ impl Kafka {
         );
         set("controller.quorum.voters", voters.join(","));
         if self.options.listener == Listener::Sasl {
-            properties.extend(sasl_properties());
+            properties.extend(sasl_properties(&self.options.users));
         }
         properties.extend(self.options.properties.clone());
         Ok(properties.iter().fold(String::new(), |mut text, (key, value)| {
@@ -433,10 +452,12 @@ fn plain_module(user: &str, password: &str) -> String {
     )
 }
 
-fn sasl_properties() -> BTreeMap<String, String> {
+fn sasl_properties(further: &[(String, String)]) -> BTreeMap<String, String> {
     let (admin, admin_password) = USERS[0];
-    let users: Vec<_> = USERS
+    let users = USERS.map(|(user, password)| (user.to_owned(), password.to_owned()));
+    let users: Vec<_> = users
         .iter()
+        .chain(further)
         .map(|(user, password)| format!("user_{user}=\"{password}\""))
         .collect();
     let plain = format!(

@@ -1,0 +1,237 @@
+//! Who may do what with a group that is coordinated here: whoever the upstream would let.
+//!
+//! The upstream authenticates the user of a connection and keeps the ACLs; neither is known here. So it is asked on the
+//! client's own authenticated connection, in the middle of which no SASL exchange is open when a handler runs, and what it
+//! says is remembered for moments ([`decisions`]). No answer is a retriable error, never a yes.
+//!
+//! Nothing is asked of a node without an authorizer: it refuses nobody anything. That is certain, not a guess: the node
+//! itself has told so on the connection that we still have to it, and `authorizer.class.name` cannot change before it
+//! restarts. On a bootstrap connection, which may end at any node, all of them have to have told so.
+
+mod decisions;
+mod probe;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use tokio::time::Instant;
+
+pub use self::decisions::Decisions;
+pub(super) use self::decisions::Operation;
+use self::decisions::Told;
+use self::probe::Said;
+use super::ClientUpstream;
+use super::call::Call;
+use crate::coordinator::request::Text;
+use crate::telemetry::metrics::AccessMetrics;
+use crate::wire::error_code::ErrorCode;
+
+/// Groups or topics that one question is about, at most.
+const AT_ONCE: usize = 500;
+/// Groups of one request that may not be described and are asked about one by one; the others of such a request are
+/// denied what a user could have who may read or delete a group but not describe it.
+const HIDDEN_MAX: usize = 32;
+
+/// The rights of one request's user.
+pub(super) struct Access<'a, U> {
+    call: &'a Call<'a>,
+    decisions: &'a mut Decisions,
+    pub(super) upstream: &'a mut U,
+    /// Whether the upstream refuses anybody anything.
+    checks: bool,
+}
+
+impl<'a, U: ClientUpstream> Access<'a, U> {
+    pub(super) fn new(call: &'a Call<'a>, decisions: &'a mut Decisions, upstream: &'a mut U) -> Self {
+        Self {
+            checks: call.services.cluster.snapshot().checks_access(call.caller.node_id),
+            call,
+            decisions,
+            upstream,
+        }
+    }
+
+    fn metrics(&self) -> &'a AccessMetrics {
+        &self.call.services.metrics.access
+    }
+
+    /// Whether the user may do it with the group.
+    ///
+    /// # Errors
+    /// What the client is answered: `GROUP_AUTHORIZATION_FAILED`, or a retriable error where that is not known.
+    pub(super) async fn group(&mut self, group_id: &str, operation: Operation) -> Result<(), ErrorCode> {
+        if !self.checks {
+            return Ok(());
+        }
+        if self.decisions.groups.of(group_id, operation, Instant::now()) == Some(true) {
+            self.metrics().remembered.inc();
+            return Ok(());
+        }
+        let group_ids = [Text::from(group_id)];
+        let refused = self.groups(&group_ids, operation).await;
+        refused.into_values().next().map_or(Ok(()), Err)
+    }
+
+    /// The groups with which the user may not do it, or of which that is not known, each with what it is answered:
+    /// as [`Self::group`].
+    pub(super) async fn groups(&mut self, group_ids: &[Text], operation: Operation) -> BTreeMap<Text, ErrorCode> {
+        let mut refused = BTreeMap::new();
+        if !self.checks {
+            return refused;
+        }
+        let now = Instant::now();
+        let mut open = Vec::new();
+        for group_id in group_ids {
+            match self.decisions.groups.of(group_id, operation, now) {
+                Some(true) => {}
+                Some(false) => drop(refused.insert(group_id.clone(), ErrorCode::GROUP_AUTHORIZATION_FAILED)),
+                None => open.push(group_id.clone()),
+            }
+        }
+        self.metrics().remembered.inc_by((group_ids.len() - open.len()) as u64);
+        let mut hidden = 0;
+        for open in open.chunks(AT_ONCE) {
+            let said = self.ask_groups(open).await;
+            for group_id in open {
+                let said = match &said {
+                    Ok(said) => said.get(group_id).copied().ok_or(ErrorCode::COORDINATOR_NOT_AVAILABLE),
+                    Err(error) => Err(*error),
+                };
+                let may = self.may(group_id, operation, said, &mut hidden).await;
+                if let Err(error) = may {
+                    refused.insert(group_id.clone(), error);
+                }
+            }
+        }
+        let denied = |error: &&ErrorCode| **error == ErrorCode::GROUP_AUTHORIZATION_FAILED;
+        self.count_denied(refused.values().filter(denied).count());
+        refused
+    }
+
+    /// What the node says about the groups, which is remembered.
+    async fn ask_groups(&mut self, group_ids: &[Text]) -> Result<BTreeMap<Text, Said>, ErrorCode> {
+        self.metrics().probes.inc();
+        let said = probe::groups(self.call, self.upstream, group_ids).await?;
+        let now = Instant::now();
+        self.decisions.forget_old(now);
+        for (group_id, said) in &said {
+            if let Said::Told(told) = said {
+                self.decisions.groups.learn(group_id, *told, now);
+            }
+        }
+        Ok(said.into_iter().collect())
+    }
+
+    /// Decides by what was said about a group, asking once more where it is hidden from the user.
+    async fn may(
+        &mut self,
+        group_id: &Text,
+        operation: Operation,
+        said: Result<Said, ErrorCode>,
+        hidden: &mut usize,
+    ) -> Result<(), ErrorCode> {
+        let mut said = said?;
+        if matches!(said, Said::Told(told) if told.of(operation).is_none()) {
+            *hidden += 1;
+            said = if *hidden <= HIDDEN_MAX {
+                self.metrics().probes.inc();
+                probe::hidden_group(self.call, self.upstream, group_id, operation).await?
+            } else {
+                Said::Told(Told::only(operation, false))
+            };
+            if let Said::Told(told) = said {
+                self.decisions.groups.learn(group_id, told, Instant::now());
+            }
+        }
+        match said {
+            Said::Told(told) if told.of(operation) == Some(true) => Ok(()),
+            Said::Told(_) => Err(ErrorCode::GROUP_AUTHORIZATION_FAILED),
+            Said::Elsewhere(error) => Err(error),
+        }
+    }
+
+    /// The topics with which the user may not do it.
+    ///
+    /// # Errors
+    /// A retriable one where that is not known of all.
+    pub(super) async fn topics(
+        &mut self,
+        names: impl IntoIterator<Item = Text>,
+        operation: Operation,
+    ) -> Result<BTreeSet<Text>, ErrorCode> {
+        let mut denied = BTreeSet::new();
+        if !self.checks {
+            return Ok(denied);
+        }
+        let names: BTreeSet<Text> = names.into_iter().collect();
+        let asked_for = names.len();
+        let now = Instant::now();
+        let mut open = Vec::new();
+        for name in names {
+            match self.decisions.topics.of(&name, operation, now) {
+                Some(true) => {}
+                Some(false) => drop(denied.insert(name)),
+                None => open.push(name),
+            }
+        }
+        self.metrics().remembered.inc_by((asked_for - open.len()) as u64);
+        for open in open.chunks(AT_ONCE) {
+            self.metrics().probes.inc();
+            let told = probe::topics(self.call, self.upstream, open, operation).await?;
+            let now = Instant::now();
+            self.decisions.forget_old(now);
+            let told: BTreeMap<Text, Told> = told.into_iter().collect();
+            for name in open {
+                let told = told.get(name).ok_or(ErrorCode::COORDINATOR_NOT_AVAILABLE)?;
+                self.decisions.topics.learn(name, *told, now);
+                if told.of(operation) != Some(true) {
+                    denied.insert(name.clone());
+                }
+            }
+        }
+        self.count_denied(denied.len());
+        Ok(denied)
+    }
+
+    /// The groups that the user may not see in a list. One that may be described is seen wherever it is coordinated.
+    ///
+    /// # Errors
+    /// A retriable one where that is not known of all.
+    pub(super) async fn unlisted(&mut self, group_ids: &[Text]) -> Result<BTreeSet<Text>, ErrorCode> {
+        if !self.checks || group_ids.is_empty() || self.describes_cluster().await? {
+            return Ok(BTreeSet::new());
+        }
+        let mut unlisted = BTreeSet::new();
+        for group_ids in group_ids.chunks(AT_ONCE) {
+            let said = self.ask_groups(group_ids).await?;
+            for group_id in group_ids {
+                match said.get(group_id).ok_or(ErrorCode::COORDINATOR_NOT_AVAILABLE)? {
+                    Said::Told(told) if told.of(Operation::Describe) != Some(true) => {
+                        unlisted.insert(group_id.clone());
+                    }
+                    Said::Told(_) | Said::Elsewhere(_) => {}
+                }
+            }
+        }
+        Ok(unlisted)
+    }
+
+    async fn describes_cluster(&mut self) -> Result<bool, ErrorCode> {
+        if let Some(allowed) = self.decisions.cluster.of(Operation::Describe, Instant::now()) {
+            self.metrics().remembered.inc();
+            return Ok(allowed);
+        }
+        self.metrics().probes.inc();
+        let told = probe::cluster(self.call, self.upstream).await?;
+        self.decisions.cluster.learn(told, Instant::now());
+        Ok(told.of(Operation::Describe) == Some(true))
+    }
+
+    fn count_denied(&self, denied: usize) {
+        self.call
+            .services
+            .metrics
+            .api(self.call.api_key)
+            .denied
+            .inc_by(denied as u64);
+    }
+}
