@@ -9,9 +9,9 @@ export CONVOKE_CACHE ?= $(CURDIR)/target/test-cache
 
 # A real broker, Convoke in front of it, a producer and a group of two stock consumers.
 demo: need-rust need-java
-	$(CARGO) build --release
-	$(CARGO) build --example demo
-	target/debug/examples/demo target/release/convoke
+	$(CARGO) build --release --bin convoke
+	$(CARGO) build --package convoke-support --bin demo
+	target/debug/demo target/release/convoke
 
 # Format, lints, the pure core and its simulation, wire, proxy, store, command line, and stock clients on real brokers.
 test: lint need-java need-clients

@@ -56,15 +56,20 @@ fn main() -> Result<()> {
     step("6. consumer-2 comes back");
     let mut second = Consumer::start(&convoke, "consumer-2")?;
     wait_for_members(&convoke, 2)?;
+    show_group(&convoke)?;
     produce(&convoke, "third")?;
     report(&read(&mut [&mut first, &mut second], "third")?);
 
     step("7. Convoke is killed (kill -9) and started again on its data");
+    let generation = generation(&convoke)?;
     convoke.kill();
     convoke.restart(&kafka)?;
     produce(&convoke, "fourth")?;
     report(&read(&mut [&mut first, &mut second], "fourth")?);
     wait_for_members(&convoke, 2)?;
+    if self::generation(&convoke)? == generation {
+        say("The group went on as it was, without a rebalance.");
+    }
     show_group(&convoke)?;
 
     step("8. What Convoke counted since it was started again");
@@ -76,7 +81,7 @@ fn main() -> Result<()> {
         "convoke_upstream_up",
     ];
     page.lines()
-        .filter(|line| shown.iter().any(|name| line.starts_with(name)))
+        .filter(|line| line.split(['{', ' ']).next().is_some_and(|name| shown.contains(&name)))
         .for_each(say);
 
     first.leave()?;
@@ -235,6 +240,13 @@ fn show_group(convoke: &Convoke) -> Result<()> {
         ));
     }
     Ok(())
+}
+
+fn generation(convoke: &Convoke) -> Result<i64> {
+    let group = convoke.group(GROUP)?.ok_or("the group is not in /groups")?;
+    group["generation_id"]
+        .as_i64()
+        .ok_or_else(|| "the group has no generation".into())
 }
 
 fn text(value: &serde_json::Value) -> &str {
