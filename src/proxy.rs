@@ -8,6 +8,7 @@
 //! | `sasl` | what passing SASL frames tell about a client |
 //! | [`api_versions`] | what a client is offered |
 //! | [`rewrite`] | addresses in answers |
+//! | `pipes` | what large frames go through without being copied |
 //! | [`stop`] | draining |
 //!
 //! Start order: [`listeners::Listeners::bind`], the upstream, [`listeners::Listeners::follow`] with its first picture, the
@@ -17,6 +18,7 @@ pub mod api_versions;
 mod connection;
 mod listener;
 pub mod listeners;
+mod pipes;
 pub mod rewrite;
 mod sasl;
 pub mod services;

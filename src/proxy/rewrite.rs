@@ -103,6 +103,17 @@ pub fn treatment(api_key: i16, version: i16) -> Treatment {
     }
 }
 
+/// Whether an answer that is held whole has addresses in it, for APIs whose answers seldom have. If not, [`response`] would give
+/// back the same bytes.
+///
+/// # Errors [`RewriteError::Malformed`] if it cannot be read.
+pub fn has_endpoints(api_key: i16, version: i16, body: &[u8]) -> Result<bool, RewriteError> {
+    match node_endpoints::schema(api_key, version) {
+        Some(schema) => Ok(node_endpoints::are_in(schema, version, body)?),
+        None => Ok(false),
+    }
+}
+
 /// Rewrites an answer that is held whole. `body` follows the response head. Without addresses in it the same bytes
 /// come back.
 ///

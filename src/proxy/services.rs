@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::listeners::Listeners;
+use super::pipes::Pipes;
 use super::stop::Stop;
 use crate::config::{Config, LimitsConfig, UpstreamConfig};
 use crate::handler::HandlerServices;
@@ -21,6 +22,7 @@ pub struct Services {
     pub cluster: ClusterWatch,
     pub listeners: Arc<Listeners>,
     pub stop: Stop,
+    pub(crate) pipes: Pipes,
     /// Lets through one warning in a while about connections that failed.
     pub complaints: LogLimit,
     /// The origin of the monotonic milliseconds that sessions are measured in.
@@ -47,6 +49,7 @@ impl Services {
             handlers,
             listeners,
             stop,
+            pipes: Pipes::new(),
             complaints: LogLimit::new(COMPLAIN_EVERY),
             started: Instant::now(),
         }

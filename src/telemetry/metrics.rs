@@ -26,6 +26,8 @@ pub struct Metrics {
     pub connections_refused: IntCounter,
     /// Times that no connection could be accepted (file descriptors, memory).
     pub accept_failures: IntCounter,
+    /// Of the bytes of requests and responses, those that the kernel moved without copying them through the process.
+    pub spliced_bytes: IntCounter,
     /// Nodes that got no listener, counted each time it was tried.
     pub listener_failures: IntCounter,
     connections_closed: Vec<IntCounter>,
@@ -140,6 +142,10 @@ impl Metrics {
             accept_failures: make.counter(
                 "convoke_accept_failures_total",
                 "Times that connections could not be accepted for want of file descriptors or memory.",
+            ),
+            spliced_bytes: make.counter(
+                "convoke_spliced_bytes_total",
+                "Bytes of large requests and responses that the kernel moved between two sockets, both ways together.",
             ),
             listener_failures: make.counter(
                 "convoke_listener_failures_total",

@@ -47,6 +47,25 @@ async fn a_client_that_closes_within_a_frame_gets_what_it_asked_for_before() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_client_that_closes_within_a_frame_that_is_half_sent_up_waits_for_earlier_answers_only() {
+    let mut fixture = Fixture::start().await;
+    let (mut client, mut upstream) = fixture.client_and_upstream().await;
+    let half = produce(3, 2, 1, 100_000);
+    client.send(&[&list_offsets(1)[..], &half[..50_000]].concat()).await;
+    client.shutdown().await;
+    assert_eq!(upstream.frame().await, list_offsets(1));
+    let mut taken = vec![0; 50_000];
+    let read = tokio::io::AsyncReadExt::read_exact(&mut upstream.stream, &mut taken);
+    soon("half a frame", read).await.expect("it is passed on as it comes");
+    assert!(taken == half[..50_000]);
+    upstream.send(&offsets(1)).await;
+    assert_eq!(client.frame().await, offsets(1));
+    client.closed().await;
+    upstream.closed().await;
+    fixture.ended(CloseReason::ClientClosed).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_upstream_that_dies_within_an_answer_takes_the_client_along() {
     let mut fixture = Fixture::start().await;
     let (mut client, mut upstream) = fixture.client_and_upstream().await;

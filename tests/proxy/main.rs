@@ -10,4 +10,5 @@ mod nodes;
 mod order;
 mod raw;
 mod sasl;
+mod splicing;
 mod streaming;

@@ -86,3 +86,19 @@ impl Raw {
         assert!(read.is_err(), "expected silence, got {read:?}");
     }
 }
+
+/// Writes until the peer takes nothing more for a while; answers how much it took.
+pub async fn until_stuck(peer: &mut Raw, bytes: &[u8]) -> usize {
+    let mut written = 0;
+    while written < bytes.len() {
+        match timeout(Duration::from_millis(300), peer.stream.write(&bytes[written..])).await {
+            Ok(n) => written += n.expect("open"),
+            Err(_) => break,
+        }
+    }
+    written
+}
+
+pub fn contains(bytes: &[u8], wanted: &[u8]) -> bool {
+    bytes.windows(wanted.len()).any(|window| window == wanted)
+}

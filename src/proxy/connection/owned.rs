@@ -146,7 +146,8 @@ impl Requests<'_> {
             upstream: self.upstream.waited,
             _budget: budget,
         };
-        self.upstream.push(Slot::Local(local)).await
+        self.upstream.push(Slot::Local(Box::new(local))).await;
+        Ok(())
     }
 
     async fn answer_budget(&self, len: usize) -> Result<OwnedSemaphorePermit, End> {

@@ -1,7 +1,9 @@
 //! What moves on a connection, and the watch that ends it when nothing has moved for too long.
 
+use std::future::poll_fn;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::task::Poll;
 use std::time::Duration;
 
 use tokio::io::{AsyncWrite, AsyncWriteExt};
@@ -27,6 +29,8 @@ pub(super) struct Progress {
     upstream_open: AtomicBool,
     /// Something went upstream that has no answer (Produce with acks=0), and no answer to anything later has come.
     unacknowledged: AtomicBool,
+    /// The last request that waits for its answer did not go up whole.
+    cut_off: AtomicBool,
 }
 
 impl Progress {
@@ -64,6 +68,23 @@ impl Progress {
 
     pub(super) fn unacknowledged(&self) -> bool {
         self.unacknowledged.load(Ordering::Relaxed)
+    }
+
+    /// The request that was queued last will have no answer, and none is queued after it.
+    pub(super) fn cut_off(&self) {
+        self.cut_off.store(true, Ordering::Relaxed);
+    }
+
+    /// Resolves when the client has all the answers that can come. Nobody is woken for it: whoever waits is to be polled after
+    /// the half that answers, in the same task.
+    pub(super) async fn nothing_more_can_come(&self) {
+        poll_fn(|_| {
+            let over = self.cut_off.load(Ordering::Relaxed)
+                && self.under_way.load(Ordering::Relaxed) == 1
+                && !self.writing_to_client.load(Ordering::Relaxed);
+            if over { Poll::Ready(()) } else { Poll::Pending }
+        })
+        .await;
     }
 
     /// Nothing moving is as it should be while a request waits for its answer, a parked JoinGroup for minutes. It is not when

@@ -1,7 +1,8 @@
 //! The half of a connection that reads requests: it sends them up or answers them here, one after the other.
 //!
 //! Whatever is to be answered is queued first and sent after, so an answer cannot come before its place in the queue. Complete
-//! frames that are in the buffer already are written together; what is longer than the buffer is copied through it.
+//! frames that are in the buffer already are written together; what is longer than the buffer is copied through it, or moved by the
+//! kernel if much is missing.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -9,13 +10,14 @@ use std::time::Instant;
 
 use bytes::{Bytes, BytesMut};
 use tokio::io::AsyncReadExt;
-use tokio::sync::mpsc;
 use tokio_util::sync::WaitForCancellationFutureOwned;
 
 use super::buffer::Buffer;
 use super::context::Context;
 use super::end::End;
+use super::queue::Queue;
 use super::slot::{Forwarded, Slot};
+use super::splicing::{SPLICE_MIN, Splice, SpliceError, Towards};
 use super::upstream_link::{Purpose, UpstreamLink};
 use crate::handler::Decisions;
 use crate::proxy::sasl::{self, NextFrame, Sent};
@@ -62,7 +64,7 @@ pub(super) struct Requests<'a> {
 }
 
 impl<'a> Requests<'a> {
-    pub(super) fn new(ctx: &'a Context, reader: ReadSide, queue: mpsc::Sender<Slot>) -> Self {
+    pub(super) fn new(ctx: &'a Context, reader: ReadSide, queue: &'a Queue) -> Self {
         Self {
             ctx,
             upstream: UpstreamLink::new(ctx, queue),
@@ -87,7 +89,7 @@ impl<'a> Requests<'a> {
     async fn serve(&mut self) -> Result<Infallible, End> {
         loop {
             if self.bare_sasl && self.token_is_next().await? {
-                self.forward_token().await?;
+                Box::pin(self.forward_token()).await?;
             } else {
                 let request = self.next_request().await?;
                 self.route(request).await?;
@@ -103,7 +105,7 @@ impl<'a> Requests<'a> {
         metrics.requests.inc();
         metrics.request_bytes.inc_by(request.size as u64);
         if api_key == API_VERSIONS {
-            return self.answer_api_versions(request).await;
+            return Box::pin(self.answer_api_versions(request)).await;
         }
         let api = api::find(api_key).ok_or_else(|| End::client_misbehaved(&WireError::UnknownApi(api_key)))?;
         if !api.has_version(api_version) {
@@ -238,13 +240,17 @@ impl<'a> Requests<'a> {
             Purpose::Request
         };
         self.upstream.connect(purpose).await?;
-        let size = request.size;
-        match request.answer {
+        let (size, answer) = (request.size, request.answer);
+        match answer {
             Expected::Nothing => self.ctx.progress.set_unacknowledged(true),
             Expected::Answer => self.queue_forwarded(request).await?,
         }
         self.bare_sasl |= handshake_version == Some(0);
-        self.send_up(size).await
+        let sent = self.send_up(size).await;
+        if sent.is_err() && answer == Expected::Answer {
+            self.ctx.progress.cut_off();
+        }
+        sent
     }
 
     async fn queue_forwarded(&mut self, request: Request) -> Result<(), End> {
@@ -254,22 +260,48 @@ impl<'a> Requests<'a> {
         if request.sasl.is_some() {
             self.ctx.sasl().sent();
         }
-        self.upstream.push(Slot::Forwarded(forwarded(request))).await
+        self.upstream.push(Slot::Forwarded(forwarded(request))).await;
+        Ok(())
     }
 
-    /// Sends the next `size` bytes up: together with what is next if they are in the buffer, else through it.
+    /// Sends the next `size` bytes up: together with what is next if they are in the buffer, else as they come.
     async fn send_up(&mut self, size: usize) -> Result<(), End> {
         let here = size.min(self.input.len() - self.accepted);
         self.accepted += here;
         let mut missing = size - here;
         while missing > 0 {
             self.flush().await?;
-            self.read_on().await?;
-            self.accepted = missing.min(self.input.len());
-            missing -= self.accepted;
+            missing -= self.splice_up(missing).await?;
+            if missing > 0 {
+                self.read_on().await?;
+                self.accepted = missing.min(self.input.len());
+                missing -= self.accepted;
+            }
         }
         self.anything_read = true;
         Ok(())
+    }
+
+    /// Has the kernel move bytes that are not read yet; how many it has moved.
+    async fn splice_up(&mut self, bytes: usize) -> Result<usize, End> {
+        if bytes < SPLICE_MIN {
+            return Ok(0);
+        }
+        let splice = Splice {
+            ctx: self.ctx,
+            from: self.reader.as_ref(),
+            to: self.upstream.socket()?,
+            towards: Towards::Upstream,
+        };
+        let moved = splice.run(bytes).await.map_err(|error| match error {
+            SpliceError::Ended => End::client_closed_within_a_frame(),
+            SpliceError::Read(error) => End::client_failed(&error),
+            SpliceError::Write(error) => End::upstream_failed(&error),
+        })?;
+        if moved > 0 {
+            self.input.shrink();
+        }
+        Ok(moved)
     }
 
     /// Writes what belongs to the upstream.
@@ -337,7 +369,7 @@ impl<'a> Requests<'a> {
         };
         self.upstream.connect(Purpose::Request).await?;
         self.ctx.sasl().sent();
-        self.upstream.push(Slot::Token).await?;
+        self.upstream.push(Slot::Token).await;
         self.send_up(LENGTH_SIZE + len).await
     }
 

@@ -6,14 +6,14 @@
 
 use bytes::{Bytes, BytesMut};
 use tokio::io::AsyncWriteExt;
-use tokio::sync::mpsc;
-use tokio::sync::mpsc::error::TryRecvError;
 
 use super::buffer::Buffer;
 use super::context::Context;
 use super::end::End;
 use super::progress::write_all;
+use super::queue::{Front, Queue};
 use super::slot::{Forwarded, Injected, Local, Slot};
+use super::splicing::{SPLICE_MIN, Splice, SpliceError, Towards};
 use crate::proxy::rewrite::{EndpointScrubber, Treatment, treatment};
 use crate::proxy::stream::{ReadSide, WriteSide};
 use crate::upstream::UpstreamError;
@@ -21,13 +21,14 @@ use crate::wire::frame::{LENGTH_SIZE, Parsed, ResponseHead, frame_len};
 
 /// Answers up to here are collected, longer ones are written from where they are.
 const OUT_MAX: usize = 16 * 1024;
+const CLOSED_WITHIN_ANSWER: &str = "the upstream closed the connection in the middle of an answer";
 /// A response begins with its length and the correlation id.
 const HEAD_SIZE: usize = LENGTH_SIZE + 4;
 
 pub(super) struct Responses<'a> {
     pub(super) ctx: &'a Context,
     writer: WriteSide,
-    queue: mpsc::Receiver<Slot>,
+    queue: &'a Queue,
     upstream: Option<ReadSide>,
     input: Buffer,
     /// Bytes at the front of the buffer that belong to the client and are not written yet.
@@ -36,7 +37,7 @@ pub(super) struct Responses<'a> {
 }
 
 impl<'a> Responses<'a> {
-    pub(super) fn new(ctx: &'a Context, writer: WriteSide, queue: mpsc::Receiver<Slot>) -> Self {
+    pub(super) fn new(ctx: &'a Context, writer: WriteSide, queue: &'a Queue) -> Self {
         Self {
             ctx,
             writer,
@@ -56,7 +57,7 @@ impl<'a> Responses<'a> {
                     self.upstream = Some(reader);
                     continue;
                 }
-                Slot::Local(local) => self.local(local).await?,
+                Slot::Local(local) => self.local(&local).await?,
                 Slot::Forwarded(forwarded) => self.forwarded(forwarded).await?,
                 Slot::Token => self.token().await?,
                 Slot::Injected(injected) => self.injected(injected).await?,
@@ -75,20 +76,20 @@ impl<'a> Responses<'a> {
     /// The next answer to send. While there is none, the upstream is watched, so that its closing does not go unnoticed.
     async fn next_slot(&mut self) -> Result<Option<Slot>, End> {
         loop {
-            match self.queue.try_recv() {
-                Ok(slot) => return Ok(Some(slot)),
-                Err(TryRecvError::Disconnected) => return Ok(None),
-                Err(TryRecvError::Empty) => self.flush().await?,
+            match self.queue.pop() {
+                Front::Slot(slot) => return Ok(Some(slot)),
+                Front::Ended => return Ok(None),
+                Front::Empty => self.flush().await?,
             }
             let Some(upstream) = &mut self.upstream else {
-                return Ok(self.queue.recv().await);
+                return Ok(self.queue.next().await);
             };
             if !self.input.is_empty() {
                 return Err(End::upstream_malformed("bytes that answer nothing"));
             }
             tokio::select! {
                 biased;
-                slot = self.queue.recv() => return Ok(slot),
+                slot = self.queue.next() => return Ok(slot),
                 read = self.input.fill(upstream) => match read {
                     Ok(n) if n > 0 => self.ctx.progress.moved(),
                     Ok(_) | Err(_) => self.upstream_gone()?,
@@ -111,7 +112,7 @@ impl<'a> Responses<'a> {
         Ok(())
     }
 
-    async fn local(&mut self, local: Local) -> Result<(), End> {
+    async fn local(&mut self, local: &Local) -> Result<(), End> {
         self.emit(&local.frame).await?;
         let metrics = self.ctx.services.metrics.api(local.api_key);
         let ours = local.received.elapsed().saturating_sub(local.upstream);
@@ -134,8 +135,9 @@ impl<'a> Responses<'a> {
         match treatment(forwarded.api_key, forwarded.api_version) {
             _ if forwarded.sasl.is_some() => self.sasl_answer(forwarded, size).await?,
             Treatment::Untouched => self.copy(size, None).await?,
-            Treatment::GatheredOrScrubbed if size > self.input.max() => self.scrub(&forwarded, size).await?,
-            Treatment::Gathered | Treatment::GatheredOrScrubbed => self.rewrite(&forwarded, size).await?,
+            Treatment::GatheredOrScrubbed if size > self.held_max() => self.scrub(&forwarded, size).await?,
+            Treatment::GatheredOrScrubbed => self.readdress(&forwarded, size).await?,
+            Treatment::Gathered => self.rewrite(&forwarded, size).await?,
         }
         metrics.ours_seconds.observe(first_byte.elapsed().as_secs_f64());
         Ok(())
@@ -166,7 +168,11 @@ impl<'a> Responses<'a> {
     }
 
     /// Passes the next frame on as it is, or, with a scrubber, with its addresses taken out. The scrubber has seen nothing yet.
-    async fn copy(&mut self, size: usize, mut scrubber: Option<(EndpointScrubber, usize)>) -> Result<(), End> {
+    pub(super) async fn copy(
+        &mut self,
+        size: usize,
+        mut scrubber: Option<(EndpointScrubber, usize)>,
+    ) -> Result<(), End> {
         self.flush_out().await?;
         let mut missing = size;
         loop {
@@ -186,11 +192,51 @@ impl<'a> Responses<'a> {
             }
             self.accepted += here;
             missing -= here;
+            let unseen = scrubber.as_ref().map_or(missing, |(scrubber, _)| scrubber.skip_hint());
+            let moved = self.splice_down(unseen).await?;
+            missing -= moved;
+            if let Some((scrubber, _)) = &mut scrubber
+                && moved > 0
+            {
+                scrubber.pass(moved);
+                // An answer that ends there is cut off.
+                let fed = if missing == 0 { scrubber.feed(&mut []) } else { Ok(()) };
+                fed.map_err(|error| End::upstream_malformed(error.to_string()))?;
+            }
             if missing == 0 {
                 return Ok(());
             }
             self.read_more().await?;
         }
+    }
+
+    /// Has the kernel move bytes that are not read yet, all that is read being the client's; how many it has moved.
+    async fn splice_down(&mut self, bytes: usize) -> Result<usize, End> {
+        if bytes < SPLICE_MIN {
+            return Ok(0);
+        }
+        self.flush().await?;
+        let Some(upstream) = &self.upstream else { return Ok(0) };
+        let splice = Splice {
+            ctx: self.ctx,
+            from: upstream.as_ref(),
+            to: self.writer.as_ref(),
+            towards: Towards::Client,
+        };
+        let moved = splice.run(bytes).await.map_err(|error| match error {
+            SpliceError::Ended => End::upstream_closed(CLOSED_WITHIN_ANSWER),
+            SpliceError::Read(error) => End::upstream_failed(&error),
+            SpliceError::Write(error) => End::client_failed(&error),
+        })?;
+        if moved > 0 {
+            self.input.shrink();
+        }
+        Ok(moved)
+    }
+
+    /// The longest answer that is held whole to be readdressed, if it can be had otherwise.
+    fn held_max(&self) -> usize {
+        self.input.max().min(SPLICE_MIN)
     }
 
     /// Passes an answer on that is too large to be held.
@@ -308,12 +354,12 @@ impl<'a> Responses<'a> {
     }
 
     /// What was read and belongs to nobody yet.
-    fn pending(&self) -> &[u8] {
+    pub(super) fn pending(&self) -> &[u8] {
         self.input.filled().get(self.accepted..).unwrap_or_default()
     }
 
     /// Waits until so many bytes are there; at most what the buffer holds.
-    async fn need(&mut self, bytes: usize) -> Result<(), End> {
+    pub(super) async fn need(&mut self, bytes: usize) -> Result<(), End> {
         while self.pending().len() < bytes {
             self.read_more().await?;
         }
@@ -336,9 +382,7 @@ impl<'a> Responses<'a> {
             Ok(0) if self.input.is_empty() => Err(End::upstream_closed(
                 "the upstream closed the connection before it answered",
             )),
-            Ok(0) => Err(End::upstream_closed(
-                "the upstream closed the connection in the middle of an answer",
-            )),
+            Ok(0) => Err(End::upstream_closed(CLOSED_WITHIN_ANSWER)),
             Ok(_) => {
                 self.ctx.progress.moved();
                 Ok(())
@@ -365,7 +409,7 @@ impl<'a> Responses<'a> {
     async fn flush_out(&mut self) -> Result<(), End> {
         if !self.out.is_empty() {
             write_to_client(&mut self.writer, &self.out, self.ctx).await?;
-            self.out.clear();
+            self.out = BytesMut::new();
         }
         Ok(())
     }

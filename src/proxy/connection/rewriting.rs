@@ -10,6 +10,23 @@ use crate::proxy::rewrite::{self, Addresses, RewriteError};
 use crate::wire::frame::LENGTH_SIZE;
 
 impl Responses<'_> {
+    /// Sends the next frame, which the buffer can hold, with its addresses changed; it seldom has any.
+    pub(super) async fn readdress(&mut self, forwarded: &Forwarded, size: usize) -> Result<(), End> {
+        let Forwarded {
+            api_key, api_version, ..
+        } = *forwarded;
+        self.need(size).await?;
+        let frame = self.pending().get(..size).unwrap_or_default();
+        let head = parse_head(api_key, api_version, frame)?;
+        let body = frame.get(LENGTH_SIZE + head.body_offset..).unwrap_or_default();
+        let found = rewrite::has_endpoints(api_key, api_version, body);
+        if found.map_err(|error| End::upstream_malformed(error.to_string()))? {
+            self.rewrite(forwarded, size).await
+        } else {
+            self.copy(size, None).await
+        }
+    }
+
     /// Takes the next frame, changes its addresses and sends it.
     pub(super) async fn rewrite(&mut self, forwarded: &Forwarded, size: usize) -> Result<(), End> {
         let frame = self.gather(size).await?;

@@ -13,7 +13,7 @@ use crate::upstream::UpstreamError;
 #[derive(Debug)]
 pub(super) enum Slot {
     /// An answer of our own.
-    Local(Local),
+    Local(Box<Local>),
     /// The upstream's next frame, for the client.
     Forwarded(Forwarded),
     /// The upstream's next frame, a bare SASL token for the client.

@@ -7,11 +7,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use bytes::{BufMut, Bytes, BytesMut};
-use tokio::sync::{mpsc, oneshot};
+use tokio::net::TcpStream;
+use tokio::sync::oneshot;
 
 use super::context::Context;
 use super::end::End;
 use super::progress::write_all;
+use super::queue::Queue;
 use super::slot::{Injected, Slot};
 use crate::config::HostPort;
 use crate::handler::ClientUpstream;
@@ -49,7 +51,7 @@ enum Writer {
 pub(super) struct UpstreamLink<'a> {
     ctx: &'a Context,
     writer: Writer,
-    queue: Option<mpsc::Sender<Slot>>,
+    queue: &'a Queue,
     /// The client's id, under which requests of ours go.
     pub(super) client_id: Option<String>,
     /// How long requests of ours have waited for their answers, since somebody last asked.
@@ -60,11 +62,11 @@ pub(super) struct UpstreamLink<'a> {
 }
 
 impl<'a> UpstreamLink<'a> {
-    pub(super) const fn new(ctx: &'a Context, queue: mpsc::Sender<Slot>) -> Self {
+    pub(super) const fn new(ctx: &'a Context, queue: &'a Queue) -> Self {
         Self {
             ctx,
             writer: Writer::None,
-            queue: Some(queue),
+            queue,
             client_id: None,
             waited: Duration::ZERO,
             next_correlation_id: 0,
@@ -83,9 +85,9 @@ impl<'a> UpstreamLink<'a> {
             }
             Writer::None | Writer::Lost => {}
         }
-        let (reader, writer) = self.dial().await?;
+        let (reader, writer) = Box::pin(self.dial()).await?;
         self.ctx.progress.set_upstream_open(true);
-        self.push(Slot::Upstream(reader)).await?;
+        self.push(Slot::Upstream(reader)).await;
         self.writer = Writer::Open(writer);
         Ok(())
     }
@@ -138,21 +140,17 @@ impl<'a> UpstreamLink<'a> {
     }
 
     /// Queues an answer to come; waits while too many are under way.
-    pub(super) async fn push(&self, slot: Slot) -> Result<(), End> {
+    pub(super) async fn push(&self, slot: Slot) {
         let counts = !matches!(slot, Slot::Upstream(_));
         if counts {
             self.ctx.progress.begun();
         }
-        let sent = match &self.queue {
-            Some(queue) => queue.send(slot).await.is_ok(),
-            None => false,
-        };
-        if sent { Ok(()) } else { Err(End::client_closed()) }
+        self.queue.push(slot).await;
     }
 
     /// Whether an answer can be queued without waiting.
     pub(super) fn has_room(&self) -> bool {
-        self.queue.as_ref().is_some_and(|queue| queue.capacity() > 0)
+        self.queue.has_room()
     }
 
     /// Writes to the connection that [`Self::connect`] has made.
@@ -161,13 +159,21 @@ impl<'a> UpstreamLink<'a> {
             Writer::Open(writer) => write_all(writer, bytes, &self.ctx.progress)
                 .await
                 .map_err(|error| End::upstream_failed(&error)),
-            Writer::None | Writer::Lost => Err(End::upstream_closed("the upstream closed the connection")),
+            Writer::None | Writer::Lost => Err(not_open()),
+        }
+    }
+
+    /// The socket of the connection that [`Self::connect`] has made.
+    pub(super) fn socket(&self) -> Result<&TcpStream, End> {
+        match &self.writer {
+            Writer::Open(writer) => Ok(writer.as_ref()),
+            Writer::None | Writer::Lost => Err(not_open()),
         }
     }
 
     /// No more answers will be queued. The upstream connection stays open for those that are.
-    pub(super) fn end(&mut self) {
-        self.queue = None;
+    pub(super) fn end(&self) {
+        self.queue.end();
     }
 
     fn address(&self) -> String {
@@ -205,7 +211,7 @@ impl<'a> UpstreamLink<'a> {
                 correlation_id,
                 reply,
             };
-            self.push(Slot::Injected(injected)).await?;
+            self.push(Slot::Injected(injected)).await;
             self.write(&frame).await
         };
         if let Err(end) = sent.await {
@@ -231,6 +237,10 @@ impl<'a> UpstreamLink<'a> {
 
 fn user_lost() -> End {
     End::upstream_closed("the upstream closed the connection that the client had authenticated on")
+}
+
+fn not_open() -> End {
+    End::upstream_closed("the upstream closed the connection")
 }
 
 impl ClientUpstream for UpstreamLink<'_> {

@@ -7,7 +7,7 @@
 
 use bytes::Bytes;
 
-use super::splice::{Splice, put_unsigned_varint};
+use super::splice::{EMPTY_ARRAY, Splice, put_unsigned_varint};
 use super::walker::{Event, Walker};
 use super::{Addresses, Malformed, RewriteError};
 use crate::wire::api;
@@ -75,6 +75,26 @@ pub(super) fn rewrite(
         return Err(ReadError::Truncated.into());
     }
     splice.finish(&body)
+}
+
+/// Whether there are endpoints in an answer that is held whole.
+pub(super) fn are_in(schema: &'static Schema, version: i16, body: &[u8]) -> Result<bool, Malformed> {
+    let mut walker = Walker::new(schema, version, FIELD, body.len());
+    let mut at = 0;
+    while let Some(event) = walker.advance(body, &mut at)? {
+        let here = match event {
+            Event::Tag { .. } => false,
+            Event::TagContent => true,
+            Event::Array => body.get(at).is_some_and(|first| *first > EMPTY_ARRAY),
+        };
+        if here {
+            return Ok(true);
+        }
+    }
+    if !walker.is_done() {
+        return Err(ReadError::Truncated.into());
+    }
+    Ok(false)
 }
 
 /// Replaces the addresses in an array of endpoints.

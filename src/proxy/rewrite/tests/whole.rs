@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::super::{RewriteError, response};
-use super::{address_of, assert_no_leak, contains, golden, sidecar};
+use super::super::{RewriteError, has_endpoints, response};
+use super::{Golden, address_of, assert_no_leak, contains, golden, sidecar};
 use crate::proxy::rewrite::{Treatment, treatment};
 use bytes::Bytes;
 
@@ -37,6 +37,19 @@ fn an_answer_without_addresses_is_passed_on_without_a_copy() {
         seen += 1;
     }
     assert!(seen > 60, "{seen}");
+}
+
+#[test]
+fn whether_there_are_endpoints_is_seen_without_rewriting() {
+    let with_endpoints = |golden: &&Golden| treatment(golden.api_key, golden.version) == Treatment::GatheredOrScrubbed;
+    for golden in golden().iter().filter(with_endpoints) {
+        let found = |body: &[u8]| has_endpoints(golden.api_key, golden.version, body);
+        assert_eq!(found(&golden.body), Ok(!golden.nodes.is_empty()), "{golden}");
+        // An answer that is cut behind its endpoints has them none the less.
+        let cut = found(&golden.body[..golden.body.len() - 1]);
+        assert!(cut == Ok(true) || cut.is_err(), "{golden}: {cut:?}");
+    }
+    assert_eq!(has_endpoints(22, 5, b"\xff\xff"), Ok(false));
 }
 
 #[test]
