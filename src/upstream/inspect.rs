@@ -11,11 +11,12 @@
 
 mod answers;
 mod listing;
+mod transactions;
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use kafka_protocol::messages::offset_fetch_request::OffsetFetchRequestGroup;
+use kafka_protocol::messages::offset_fetch_request::{OffsetFetchRequestGroup, OffsetFetchRequestTopics};
 use kafka_protocol::messages::offset_fetch_response::OffsetFetchResponseGroup;
 use kafka_protocol::messages::{FindCoordinatorRequest, GroupId, OffsetFetchRequest};
 use kafka_protocol::protocol::StrBytes;
@@ -129,12 +130,13 @@ impl Inner {
     async fn attempt(&self, group_id: &Text, source: Source) -> Result<UpstreamGroup, Failure> {
         let id = self.coordinator(group_id, source).await?;
         let node = self.cluster.node(id).await.map_err(failure_of)?;
-        fetch(&node, group_id, Fetch::Nothing).await?;
+        fetch(&node, group_id, Fetch::Named(Vec::new())).await?;
         let presence = self.listings.presence(id, &node, group_id).await?;
         let mut offsets = Vec::new();
         if presence == Presence::Vacant {
             self.prove_topics_visible(&node).await?;
-            let group = fetch(&node, group_id, Fetch::Everything).await?;
+            transactions::prove_none_open(&self.cluster, &node, group_id).await?;
+            let group = fetch(&node, group_id, Fetch::All).await?;
             offsets = read_offsets(&group)?;
             self.add_topic_ids(&mut offsets).await?;
         }
@@ -196,22 +198,26 @@ impl Inner {
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug)]
 enum Fetch {
-    /// No topic: only whether the node coordinates the group, and whether we may ask.
-    Nothing,
-    /// Every committed partition, stable.
-    Everything,
+    /// These; with none only whether the node coordinates the group, and whether we may ask.
+    Named(Vec<OffsetFetchRequestTopics>),
+    /// Every partition that has an offset.
+    All,
 }
 
 async fn fetch(node: &Arc<Node>, group_id: &Text, fetch: Fetch) -> Result<OffsetFetchResponseGroup, Failure> {
+    let topics = match fetch {
+        Fetch::Named(topics) => Some(topics),
+        Fetch::All => None,
+    };
     let group = OffsetFetchRequestGroup::default()
         .with_group_id(GroupId(StrBytes::from_string(group_id.to_string())))
         .with_member_epoch(-1)
-        .with_topics((fetch == Fetch::Nothing).then(Vec::new));
+        .with_topics(topics);
     let request = OffsetFetchRequest::default()
         .with_groups(vec![group])
-        .with_require_stable(fetch == Fetch::Everything);
+        .with_require_stable(true);
     let answer = node.call(OFFSET_FETCH_LEAST, &request).await.map_err(failure_of)?;
     let group = answer
         .groups

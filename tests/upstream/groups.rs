@@ -295,6 +295,14 @@ fn offsets_of_an_open_transaction_are_waited_for() -> Result<()> {
         end(&raw, producer).await?;
         let found = inspection.await?.map_err(|failure| failure.reason)?;
         assert_eq!(offsets_of(&found), BTreeMap::from([(0, 10)]));
+
+        // A group that has nothing but the transaction's offset, which "all topics" does not show.
+        let producer = begin(&raw, "new", 11).await?;
+        let failure = world.upstream.inspect("new").await.expect_err("it did not wait");
+        assert_eq!(failure.reason, "a transaction with an offset of orders-0 is open");
+        end(&raw, producer).await?;
+        let found = world.upstream.inspect("new").await.map_err(|failure| failure.reason)?;
+        assert_eq!(offsets_of(&found), BTreeMap::from([(0, 11)]));
         Ok(())
     })
 }

@@ -87,14 +87,13 @@ pub fn presence(listed: &ListedGroup) -> Presence {
     }
 }
 
-/// The committed offsets of an answer to "all topics", without topic ids.
+/// Whether every offset of an answer is what it will be.
 ///
 /// # Errors
 /// `Retry` while a transaction is about to change one of them.
-pub fn read_offsets(group: &OffsetFetchResponseGroup) -> Result<Vec<ImportedOffset>, Failure> {
-    let mut offsets = Vec::new();
+pub fn check_stable(group: &OffsetFetchResponseGroup) -> Result<(), Failure> {
     for topic in &group.topics {
-        let name = Text::from(topic.name.as_str());
+        let name = topic.name.as_str();
         for partition in &topic.partitions {
             let index = partition.partition_index;
             match ErrorCode(partition.error_code) {
@@ -110,6 +109,22 @@ pub fn read_offsets(group: &OffsetFetchResponseGroup) -> Result<Vec<ImportedOffs
                     )));
                 }
             }
+        }
+    }
+    Ok(())
+}
+
+/// The committed offsets of an answer to "all topics", without topic ids.
+///
+/// # Errors
+/// As [`check_stable`].
+pub fn read_offsets(group: &OffsetFetchResponseGroup) -> Result<Vec<ImportedOffset>, Failure> {
+    check_stable(group)?;
+    let mut offsets = Vec::new();
+    for topic in &group.topics {
+        let name = Text::from(topic.name.as_str());
+        for partition in &topic.partitions {
+            let index = partition.partition_index;
             if partition.committed_offset < 0 {
                 continue;
             }

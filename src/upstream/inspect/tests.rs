@@ -30,6 +30,10 @@ struct Scene {
     /// How often a fetch of everything finds a transaction open.
     unstable: usize,
     hides_topics: bool,
+    /// The topic and partition whose offset only a transaction has, which is open for that many named fetches.
+    pending: Option<(&'static str, i32, usize)>,
+    /// Besides `t` and `u`.
+    more_topics: usize,
     fetches: AtomicUsize,
     unstable_seen: AtomicUsize,
 }
@@ -43,6 +47,8 @@ impl Default for Scene {
             fetch_errors: Vec::new(),
             unstable: 0,
             hides_topics: false,
+            pending: None,
+            more_topics: 0,
             fetches: AtomicUsize::new(0),
             unstable_seen: AtomicUsize::new(0),
         }
@@ -84,16 +90,31 @@ impl Scene {
         if !self.leaders.is_empty() {
             topics.push(topic("__consumer_offsets", id(3), &self.leaders));
         }
+        if self.pending.is_some() {
+            topics.push(topic("__transaction_state", id(4), &[1]));
+        }
+        for number in 0..self.more_topics {
+            topics.push(topic(&format!("more-{number}"), id(100 + number as u128), &[1; 1_000]));
+        }
         if let Some(wanted) = request.topics {
             let error = if self.hides_topics {
                 ErrorCode::TOPIC_AUTHORIZATION_FAILED
             } else {
                 ErrorCode::UNKNOWN_TOPIC_OR_PARTITION
             };
+            let known = |name: &TopicName| {
+                let known = topics.iter().find(|topic| topic.name.as_ref() == Some(name));
+                known.filter(|_| !self.hides_topics).cloned()
+            };
             let missing = |name: &TopicName| topic_error(Some(name.as_str()), id(0), error);
             topics = wanted
                 .iter()
-                .filter_map(|wanted| wanted.name.as_ref().map(missing))
+                .filter_map(|wanted| {
+                    wanted
+                        .name
+                        .as_ref()
+                        .map(|name| known(name).unwrap_or_else(|| missing(name)))
+                })
                 .collect::<Vec<MetadataResponseTopic>>();
         }
         asked.answer(&metadata(vec![broker(1, own)], topics))
@@ -106,6 +127,11 @@ impl Scene {
         let fetch = self.fetches.fetch_add(1, Ordering::Relaxed);
         if let Some(error) = self.fetch_errors.get(fetch) {
             group.error_code = error.0;
+        } else if let Some(wanted) = wanted.topics.as_ref().filter(|wanted| !wanted.is_empty()) {
+            assert!(request.require_stable);
+            let partitions: usize = wanted.iter().map(|topic| topic.partition_indexes.len()).sum();
+            assert!(partitions <= 10_000, "{partitions} partitions");
+            group.topics = wanted.iter().map(|topic| self.named(topic)).collect();
         } else if wanted.topics.is_none() {
             assert!(request.require_stable);
             let offsets = self.offsets.get(wanted.group_id.as_str());
@@ -116,6 +142,27 @@ impl Scene {
                 .collect();
         }
         asked.answer(&OffsetFetchResponse::default().with_groups(vec![group]))
+    }
+
+    fn named(&self, wanted: &OffsetFetchRequestTopics) -> OffsetFetchResponseTopics {
+        let partition = |index: &i32| {
+            let open = self
+                .pending
+                .filter(|pending| (pending.0, pending.1) == (wanted.name.as_str(), *index));
+            let open = open.is_some_and(|pending| self.unstable_seen.fetch_add(1, Ordering::Relaxed) < pending.2);
+            let error = if open {
+                ErrorCode::UNSTABLE_OFFSET_COMMIT
+            } else {
+                ErrorCode::NONE
+            };
+            OffsetFetchResponsePartitions::default()
+                .with_partition_index(*index)
+                .with_committed_offset(-1)
+                .with_error_code(error.0)
+        };
+        OffsetFetchResponseTopics::default()
+            .with_name(wanted.name.clone())
+            .with_partitions(wanted.partition_indexes.iter().map(partition).collect())
     }
 
     fn offset(&self, (topic, partition, offset): (&str, i32, i64)) -> OffsetFetchResponseTopics {
@@ -319,6 +366,36 @@ async fn an_open_transaction_is_waited_for() {
     })
     .await;
     assert_eq!(bench.failure("g").await, "a transaction with an offset of t-0 is open");
+}
+
+#[tokio::test]
+async fn an_offset_that_only_an_open_transaction_has_is_waited_for() {
+    let bench = Bench::start(Scene {
+        pending: Some(("u", 0, 2)),
+        ..Scene::default()
+    })
+    .await;
+    assert_eq!(bench.upstream.inspect("g").await.unwrap().presence, Presence::Vacant);
+    // Is it yours, everything by name, and after two that were unstable all there is.
+    assert_eq!(bench.broker.count(ApiKey::OffsetFetch), 7);
+
+    let bench = Bench::start(Scene {
+        pending: Some(("u", 0, usize::MAX)),
+        ..Scene::default()
+    })
+    .await;
+    assert_eq!(bench.failure("g").await, "a transaction with an offset of u-0 is open");
+}
+
+#[tokio::test]
+async fn many_partitions_are_asked_for_in_parts() {
+    let bench = Bench::start(Scene {
+        pending: Some(("more-24", 999, 1)),
+        more_topics: 25,
+        ..Scene::default()
+    })
+    .await;
+    assert_eq!(bench.upstream.inspect("g").await.unwrap().presence, Presence::Vacant);
 }
 
 #[tokio::test]
