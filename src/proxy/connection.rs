@@ -157,6 +157,7 @@ impl<'a> Record<'a> {
             | CloseReason::UpstreamUnreachable
             | CloseReason::UpstreamMalformed
             | CloseReason::VersionsUnknown
+            | CloseReason::OtherCluster
                 if services.complaints.may_say() =>
             {
                 tracing::warn!(%peer, node, %reason, detail, "client connection closed");

@@ -21,7 +21,7 @@ use crate::wire::error_code::ErrorCode;
 const QUEUE_MAX: usize = 1_024;
 
 /// Inspections of all shards that run at a time.
-const INSPECTIONS_MAX: usize = 16;
+const INSPECTIONS_MAX: usize = 200;
 
 /// What the shards are made of.
 pub struct CoordinatorParts {

@@ -9,9 +9,12 @@ mod queue;
 mod tests;
 mod writer;
 
+use std::fs::{self, File, TryLockError};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, mpsc};
 use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
 
 use tokio::sync::oneshot;
 
@@ -21,6 +24,10 @@ use file::{StateFile, Wanted};
 use queue::{QUEUE_BYTES, Queue};
 use writer::{Opener, Writer};
 
+/// A process that is just ending holds its lock a moment longer than it runs.
+const LOCK_PATIENCE: Duration = Duration::from_millis(500);
+const LOCK_PAUSE: Duration = Duration::from_millis(10);
+
 /// State in one file of this machine. Dropping it writes what still waits and closes the file.
 #[derive(Debug)]
 pub struct EmbeddedStore {
@@ -29,6 +36,8 @@ pub struct EmbeddedStore {
     stats: Arc<StoreStats>,
     shards: u32,
     thread: Option<JoinHandle<()>>,
+    /// Held while the store is open: the file's own lock would go with the file.
+    _directory: File,
 }
 
 impl EmbeddedStore {
@@ -53,10 +62,12 @@ impl EmbeddedStore {
 
     fn open_wanted(path: &Path, shards: Wanted) -> Result<Self, StoreError> {
         let file = path.to_owned();
-        Self::start(path, QUEUE_BYTES, Box::new(move || StateFile::open(&file, shards)))
+        let open = move |attempt| StateFile::open(&file, shards, attempt);
+        Self::start(path, QUEUE_BYTES, Box::new(open))
     }
 
     fn start(path: &Path, queue_bytes: usize, opener: Opener) -> Result<Self, StoreError> {
+        let directory = lock_directory(path)?;
         let queue = Arc::new(Queue::new(queue_bytes));
         let stats = Arc::new(StoreStats::default());
         let (opened, result) = mpsc::sync_channel(1);
@@ -86,6 +97,7 @@ impl EmbeddedStore {
             stats,
             shards,
             thread: Some(thread),
+            _directory: directory,
         })
     }
 
@@ -132,6 +144,33 @@ impl Drop for EmbeddedStore {
         if let Some(thread) = self.thread.take() {
             // A thread that panicked has nothing more to say.
             let _ = thread.join();
+        }
+    }
+}
+
+/// Makes the file's directory where there is none, and takes it for this process.
+fn lock_directory(path: &Path) -> Result<File, StoreError> {
+    let directory = match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    let failed = |error: io::Error| StoreError::Io {
+        path: directory.display().to_string(),
+        reason: error.to_string(),
+    };
+    fs::create_dir_all(directory).map_err(failed)?;
+    let lock = File::open(directory).map_err(failed)?;
+    let deadline = Instant::now() + LOCK_PATIENCE;
+    loop {
+        match lock.try_lock() {
+            Ok(()) => return Ok(lock),
+            Err(TryLockError::WouldBlock) if Instant::now() < deadline => thread::sleep(LOCK_PAUSE),
+            Err(TryLockError::WouldBlock) => {
+                return Err(StoreError::InUse {
+                    path: path.display().to_string(),
+                });
+            }
+            Err(TryLockError::Error(error)) => return Err(failed(error)),
         }
     }
 }

@@ -33,6 +33,8 @@ pub enum CloseReason {
     IllegalSaslState,
     /// The upstream node's api versions were not known in time, so there was nothing to offer.
     VersionsUnknown,
+    /// Behind the upstream's address is another cluster now.
+    OtherCluster,
     /// A handler had no answer that the client would understand.
     Refused,
     /// The process is stopping and nothing was under way any more.
@@ -45,7 +47,7 @@ pub enum CloseReason {
 
 impl CloseReason {
     /// Every reason, so that metrics can be made once at start.
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 20] = [
         Self::ClientClosed,
         Self::ClientFailed,
         Self::UpstreamClosed,
@@ -61,6 +63,7 @@ impl CloseReason {
         Self::UnsupportedApi,
         Self::IllegalSaslState,
         Self::VersionsUnknown,
+        Self::OtherCluster,
         Self::Refused,
         Self::Drained,
         Self::DrainTimeout,
@@ -86,6 +89,7 @@ impl CloseReason {
             Self::UnsupportedApi => "unsupported_api",
             Self::IllegalSaslState => "illegal_sasl_state",
             Self::VersionsUnknown => "versions_unknown",
+            Self::OtherCluster => "other_cluster",
             Self::Refused => "refused",
             Self::Drained => "drained",
             Self::DrainTimeout => "drain_timeout",

@@ -188,6 +188,13 @@ impl ClusterWatch {
         self.shared.state()
     }
 
+    /// Whether another cluster answers at the upstream's addresses than the one that the state here belongs to: then nothing
+    /// may be served, since neither side's offsets mean anything to the other.
+    #[must_use]
+    pub fn is_other_cluster(&self) -> bool {
+        self.shared.is_other_cluster()
+    }
+
     /// The topic of this name, from the picture or else from the upstream. It is never created.
     ///
     /// # Errors

@@ -106,7 +106,8 @@ async fn a_flipped_byte_is_damage_or_means_nothing() {
 async fn a_flipped_byte_is_damage_or_means_nothing_after_a_crash_too() {
     let directory = scratch();
     let path = directory.path().join("state.redb");
-    let image = directory.path().join("image.redb");
+    let elsewhere = scratch();
+    let image = elsewhere.path().join("image.redb");
     let store = EmbeddedStore::open(&path, 1).unwrap();
     let (incarnation, _) = store.load(ShardId(0)).await.unwrap();
     for value in 0..20 {

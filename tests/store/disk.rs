@@ -143,3 +143,45 @@ async fn the_directory_is_made_and_the_file_is_for_its_owner_only() {
     drop(EmbeddedStore::open(&path, 1).unwrap());
     assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
 }
+
+#[tokio::test]
+async fn a_file_that_was_removed_under_its_process_is_not_written_to_and_not_made_anew() {
+    let directory = TempDir::new().unwrap();
+    let path = directory.path().join("state.redb");
+    let store = EmbeddedStore::open(&path, 1).unwrap();
+    let (incarnation, _) = store.load(ShardId(0)).await.unwrap();
+    store.append(ShardId(0), incarnation, records(0)).await.unwrap();
+    let kept = directory.path().join("kept");
+    fs::rename(&path, &kept).unwrap();
+
+    let error = store.append(ShardId(0), incarnation, records(1000)).await.unwrap_err();
+    assert!(error.to_string().contains("removed or replaced"), "{error}");
+    let error = store.load(ShardId(0)).await.unwrap_err();
+    assert!(error.to_string().contains("removed or replaced"), "{error}");
+    assert!(!path.exists(), "a new file would hide what is gone");
+    let error = EmbeddedStore::open(&path, 1).unwrap_err();
+    assert!(matches!(error, StoreError::InUse { .. }), "{error}");
+
+    // Put back, it is used again.
+    fs::rename(&kept, &path).unwrap();
+    let loaded = loaded_when_tried_again(&store).await;
+    for record in records(0) {
+        assert!(loaded.contains_key(&record.key));
+    }
+}
+
+fn records(first: i64) -> Vec<convoke::coordinator::record::RawRecord> {
+    (0..10).map(|partition| offset("group", partition, first)).collect()
+}
+
+/// A file that could not be opened is not tried again at once.
+async fn loaded_when_tried_again(
+    store: &EmbeddedStore,
+) -> std::collections::BTreeMap<bytes::Bytes, Option<bytes::Bytes>> {
+    loop {
+        if let Ok((_, records)) = store.load(ShardId(0)).await {
+            return by_key(records);
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+}

@@ -104,6 +104,10 @@ impl<'a> Requests<'a> {
         let metrics = self.ctx.services.metrics.api(api_key);
         metrics.requests.inc();
         metrics.request_bytes.inc_by(request.size as u64);
+        if self.ctx.services.cluster.is_other_cluster() {
+            let detail = "another cluster answers at the upstream's addresses than the one that the state belongs to";
+            return Err(End::new(CloseReason::OtherCluster, detail));
+        }
         if api_key == API_VERSIONS {
             return Box::pin(self.answer_api_versions(request)).await;
         }

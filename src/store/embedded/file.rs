@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind};
+use std::os::unix::fs::MetadataExt;
 use std::panic::{self, AssertUnwindSafe};
 use std::path::{Path, PathBuf};
 
@@ -39,6 +40,15 @@ const SHARD_PREFIX: usize = size_of::<u32>();
 /// What one transaction writes, in key order; `None` removes.
 pub(super) type Writes = BTreeMap<Vec<u8>, Option<Bytes>>;
 
+/// Whether the file may be made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Attempt {
+    /// The process starts: a file that is not there is made.
+    First,
+    /// The file was open before: if it is gone now, so is what was acknowledged, and a new one would hide that.
+    Again,
+}
+
 /// How many shards an opened file is to have.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Wanted {
@@ -53,7 +63,11 @@ pub(super) enum Wanted {
 pub(super) struct StateFile {
     database: Database,
     path: PathBuf,
+    identity: Identity,
 }
+
+/// Device and inode: what a path leads to, whatever it is called.
+type Identity = (u64, u64);
 
 /// The key under which a shard's record is kept.
 pub(super) fn stored_key(shard: ShardId, key: &[u8]) -> Vec<u8> {
@@ -65,19 +79,22 @@ pub(super) fn stored_key(shard: ShardId, key: &[u8]) -> Vec<u8> {
 
 impl StateFile {
     /// Opens the file, or makes it where there is none, with the shards that are wanted.
-    pub(super) fn open(path: &Path, shards: Wanted) -> Result<Self, StoreError> {
-        Self::open_with(path, shards, |backend| backend)
+    pub(super) fn open(path: &Path, shards: Wanted, attempt: Attempt) -> Result<Self, StoreError> {
+        Self::open_with(path, shards, attempt, |backend| backend)
     }
 
     /// `wrap` stands between redb and the file.
     pub(super) fn open_with<B: StorageBackend>(
         path: &Path,
         shards: Wanted,
+        attempt: Attempt,
         wrap: impl Fn(FileBackend) -> B,
     ) -> Result<Self, StoreError> {
         contained(path, || {
             if path.try_exists().map_err(|error| io_error(path, &error))? {
                 Self::open_existing(path, shards, &wrap)
+            } else if attempt == Attempt::Again {
+                Err(removed(path))
             } else {
                 let (Wanted::Exactly(count) | Wanted::OrNew(count)) = shards;
                 Self::create(path, count, &wrap)
@@ -96,7 +113,6 @@ impl StateFile {
             Some(parent) if !parent.as_os_str().is_empty() => parent,
             _ => Path::new("."),
         };
-        fs::create_dir_all(directory).map_err(|error| io_error(directory, &error))?;
         let mut unfinished = path.as_os_str().to_owned();
         unfinished.push(".new");
         let unfinished = PathBuf::from(unfinished);
@@ -166,6 +182,7 @@ impl StateFile {
         #[cfg(unix)]
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
         let file = options.open(path).map_err(|error| io_error(path, &error))?;
+        let identity = identity(&file.metadata().map_err(|error| io_error(path, &error))?);
         let backend = FileBackend::new(file).map_err(|error| database_error(path, error))?;
         let database = redb::Builder::new()
             .set_cache_size(CACHE_BYTES)
@@ -175,6 +192,7 @@ impl StateFile {
         Ok(Self {
             database,
             path: path.to_owned(),
+            identity,
         })
     }
 
@@ -289,19 +307,28 @@ impl StateFile {
                     .map_err(|e| self.storage_error(e))?;
                 }
             }
-            self.finish(transaction)
+            self.finish(transaction)?;
+            self.expect_in_place()
         })
+    }
+
+    /// What is written to a file that nobody can find again is not durable.
+    fn expect_in_place(&self) -> Result<(), StoreError> {
+        match fs::metadata(&self.path) {
+            Ok(metadata) if identity(&metadata) == self.identity => Ok(()),
+            _ => Err(removed(&self.path)),
+        }
     }
 
     /// Closes the file, so that the next start need not repair it.
     pub(super) fn close(self) -> Result<(), StoreError> {
-        let Self { database, path } = self;
+        let Self { database, path, .. } = self;
         contained(&path, || database.close().map_err(|error| database_error(&path, error)))
     }
 
     /// Lets go of a file that failed; what redb makes of the attempt no longer matters.
     pub(super) fn abandon(self) {
-        let Self { database, path } = self;
+        let Self { database, path, .. } = self;
         // The failure that led here was reported; this one would say the same.
         let _ = contained(&path, || {
             drop(database);
@@ -370,6 +397,19 @@ fn damaged(path: &Path, reason: String) -> StoreError {
     StoreError::Damaged {
         path: path.display().to_string(),
         reason,
+    }
+}
+
+fn identity(metadata: &fs::Metadata) -> Identity {
+    (metadata.dev(), metadata.ino())
+}
+
+fn removed(path: &Path) -> StoreError {
+    StoreError::Io {
+        path: path.display().to_string(),
+        reason:
+            "it was removed or replaced while it was in use; put it back, or stop Convoke and restore it from a backup"
+                .to_owned(),
     }
 }
 

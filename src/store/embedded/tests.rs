@@ -123,9 +123,9 @@ impl Fixture {
         let path = self.directory.path().join("state.redb");
         let disk = self.disk.clone();
         let file = path.clone();
-        let opener = move || {
+        let opener = move |attempt| {
             let disk = disk.clone();
-            StateFile::open_with(&file, Wanted::Exactly(8), |file| FaultyBackend {
+            StateFile::open_with(&file, Wanted::Exactly(8), attempt, |file| FaultyBackend {
                 file,
                 disk: disk.clone(),
             })

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::file::{StateFile, Writes, stored_key};
+use super::file::{Attempt, StateFile, Writes, stored_key};
 use super::queue::{Append, Loaded, Queue, Task};
 use crate::store::{Incarnation, ShardId, StoreError, StoreStats};
 
@@ -15,7 +15,7 @@ use crate::store::{Incarnation, ShardId, StoreError, StoreStats};
 const REOPEN_PAUSE: Duration = Duration::from_millis(200);
 
 /// Opens the file; called again after every failure.
-pub(super) type Opener = Box<dyn Fn() -> Result<StateFile, StoreError> + Send>;
+pub(super) type Opener = Box<dyn Fn(Attempt) -> Result<StateFile, StoreError> + Send>;
 
 /// What the thread owns.
 pub(super) struct Writer {
@@ -35,7 +35,7 @@ pub(super) struct Writer {
 impl Writer {
     /// Opens the file for the first time.
     pub(super) fn open(queue: Arc<Queue>, stats: Arc<StoreStats>, opener: Opener) -> Result<Self, StoreError> {
-        let file = opener()?;
+        let file = opener(Attempt::First)?;
         let shards = file.shards()?;
         stats.set_file_bytes(file.length());
         Ok(Self {
@@ -175,7 +175,7 @@ impl Writer {
         {
             return Err(error.clone());
         }
-        (self.opener)().inspect_err(|error| self.last_failure = Some((Instant::now(), error.clone())))
+        (self.opener)(Attempt::Again).inspect_err(|error| self.last_failure = Some((Instant::now(), error.clone())))
     }
 
     /// redb refuses everything after an I/O error, and what it has in memory may not be what the disk has.

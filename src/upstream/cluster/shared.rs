@@ -1,6 +1,7 @@
 //! The published picture, and the ways to the nodes in it.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -32,6 +33,8 @@ pub struct Shared {
     /// Topics that were there once and that the picture does not show, by their ids; the watcher takes them.
     missing: Mutex<BTreeMap<Uuid, Text>>,
     health: Mutex<Health>,
+    /// The upstream was last found to be another cluster than the one that the state here belongs to.
+    other_cluster: AtomicBool,
 }
 
 /// What the watcher found out last.
@@ -62,6 +65,7 @@ impl Shared {
             changes: watch::Sender::new(0),
             refresh: Notify::new(),
             missing: Mutex::default(),
+            other_cluster: AtomicBool::new(false),
             health: Mutex::new(Health {
                 reachable: false,
                 since: Instant::now(),
@@ -147,6 +151,12 @@ impl Shared {
     }
 
     pub fn report(&self, outcome: Result<(), &UpstreamError>) -> Transition {
+        match outcome {
+            Ok(()) => self.other_cluster.store(false, Ordering::Relaxed),
+            Err(UpstreamError::OtherCluster { .. }) => self.other_cluster.store(true, Ordering::Relaxed),
+            // Out of reach: what was found last holds.
+            Err(_) => {}
+        }
         let now = Instant::now();
         let mut health = self.health.lock().unwrap_or_else(PoisonError::into_inner);
         let was = health.reachable;
@@ -164,6 +174,10 @@ impl Shared {
             (true, false) => Transition::Went,
             _ => Transition::None,
         }
+    }
+
+    pub fn is_other_cluster(&self) -> bool {
+        self.other_cluster.load(Ordering::Relaxed)
     }
 
     pub fn state(&self) -> UpstreamState {

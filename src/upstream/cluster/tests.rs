@@ -416,6 +416,7 @@ async fn another_cluster_behind_the_address_is_refused() {
     wait_until(|| !bench.watch.state().reachable).await;
     let error = bench.watch.state().last_error.unwrap();
     assert!(error.contains("belongs to cluster \"cluster-2\""), "{error}");
+    assert!(bench.watch.is_other_cluster(), "nothing may be served now");
     assert!(bench.watch.snapshot().topics.by_name.contains_key("t"));
     assert!(bench.deleted.try_recv().is_err());
 }

@@ -2,6 +2,7 @@
 //! each; confirms deletions; says once when the upstream goes and once when it comes back.
 
 use std::collections::BTreeMap;
+use std::mem::Discriminant;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -57,7 +58,8 @@ struct Watcher {
     /// Which live node is asked first; goes round.
     turn: usize,
     /// When the log last said that the upstream is out of reach.
-    last_line: Option<Instant>,
+    /// When what kind of failure was told last.
+    last_line: Option<(Instant, Discriminant<UpstreamError>)>,
 }
 
 /// A keeper's task; it ends with this handle.
@@ -216,10 +218,14 @@ impl Watcher {
                 self.last_line = None;
             }
             (_, Some(failure)) => {
-                if self.last_line.is_some_and(|at| now < at + REMINDER) {
+                let kind = std::mem::discriminant(failure);
+                if self
+                    .last_line
+                    .is_some_and(|(at, last)| last == kind && now < at + REMINDER)
+                {
                     return;
                 }
-                self.last_line = Some(now);
+                self.last_line = Some((now, kind));
                 if matches!(
                     failure,
                     UpstreamError::OtherCluster { .. } | UpstreamError::Authentication { .. }

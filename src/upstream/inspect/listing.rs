@@ -1,5 +1,5 @@
-//! ListGroups shared: it costs a broker work for each of its groups, so a node is asked at most about five times a second,
-//! and one answer serves everybody who waited when the question went out. Nobody gets the answer to an earlier question.
+//! ListGroups shared: it costs a broker work for each of its groups, so questions to one node take at most a tenth of the
+//! time, and one answer serves everybody who waited when the question went out. Nobody gets the answer to an earlier question.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,8 +15,10 @@ use crate::coordinator::request::Text;
 use crate::upstream::node::Node;
 use crate::wire::error_code::ErrorCode;
 
-/// The least time between two questions to one node.
-const SPACING: Duration = Duration::from_millis(200);
+/// The pause after a question, in times that it took: a node with few groups is asked often, one with many seldom.
+const PAUSE: u32 = 9;
+/// However long a question took, so that the groups that wait do not wait much longer than for the answer itself.
+const PAUSE_MAX: Duration = Duration::from_millis(500);
 /// The first version that shows states (KIP-518); v5 shows types (KIP-848).
 const LEAST: i16 = 4;
 
@@ -31,7 +33,8 @@ pub struct Listings {
 
 #[derive(Debug, Default)]
 struct NodeListing {
-    asked: Option<Instant>,
+    /// When the next question may go out.
+    due: Option<Instant>,
     /// The question that has not gone out yet.
     next: Option<Question>,
 }
@@ -70,8 +73,7 @@ impl Listings {
             wanted: HashSet::from([group_id.clone()]),
             answer: receiver.clone(),
         });
-        let due = listing.asked.map(|asked| asked + SPACING);
-        tokio::spawn(Arc::clone(self).ask(id, Arc::clone(node), due, answer));
+        tokio::spawn(Arc::clone(self).ask(id, Arc::clone(node), listing.due, answer));
         receiver
     }
 
@@ -86,15 +88,22 @@ impl Listings {
             sleep_until(due).await;
         }
         let wanted = self.close(id);
+        let asked = Instant::now();
         let listed = list(&node, &wanted).await;
+        self.pause(id, asked.elapsed());
         answer.send_replace(Some(listed));
+    }
+
+    fn pause(&self, id: i32, took: Duration) {
+        let mut nodes = self.nodes.lock().unwrap_or_else(PoisonError::into_inner);
+        let pause = (took * PAUSE).min(PAUSE_MAX);
+        nodes.entry(id).or_default().due = Some(Instant::now() + pause);
     }
 
     /// From here on others start a new question.
     fn close(&self, id: i32) -> HashSet<Text> {
         let mut nodes = self.nodes.lock().unwrap_or_else(PoisonError::into_inner);
         let listing = nodes.entry(id).or_default();
-        listing.asked = Some(Instant::now());
         listing.next.take().map(|question| question.wanted).unwrap_or_default()
     }
 }
