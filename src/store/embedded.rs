@@ -20,7 +20,7 @@ use tokio::sync::oneshot;
 
 use super::{Incarnation, ShardId, StateStore, StoreError, StoreFuture, StoreStats};
 use crate::coordinator::record::RawRecord;
-use file::{StateFile, Wanted};
+use file::{StateFile, Wanted, directory_of, io_error};
 use queue::{QUEUE_BYTES, Queue};
 use writer::{Opener, Writer};
 
@@ -150,14 +150,8 @@ impl Drop for EmbeddedStore {
 
 /// Makes the file's directory where there is none, and takes it for this process.
 fn lock_directory(path: &Path) -> Result<File, StoreError> {
-    let directory = match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    };
-    let failed = |error: io::Error| StoreError::Io {
-        path: directory.display().to_string(),
-        reason: error.to_string(),
-    };
+    let directory = directory_of(path);
+    let failed = |error: io::Error| io_error(directory, &error);
     fs::create_dir_all(directory).map_err(failed)?;
     let lock = File::open(directory).map_err(failed)?;
     let deadline = Instant::now() + LOCK_PATIENCE;

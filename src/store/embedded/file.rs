@@ -69,6 +69,14 @@ pub(super) struct StateFile {
 /// Device and inode: what a path leads to, whatever it is called.
 type Identity = (u64, u64);
 
+/// Where the file is.
+pub(super) fn directory_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    }
+}
+
 /// The key under which a shard's record is kept.
 pub(super) fn stored_key(shard: ShardId, key: &[u8]) -> Vec<u8> {
     let mut stored = Vec::with_capacity(SHARD_PREFIX + key.len());
@@ -109,10 +117,7 @@ impl StateFile {
         shards: u32,
         wrap: &impl Fn(FileBackend) -> B,
     ) -> Result<Self, StoreError> {
-        let directory = match path.parent() {
-            Some(parent) if !parent.as_os_str().is_empty() => parent,
-            _ => Path::new("."),
-        };
+        let directory = directory_of(path);
         let mut unfinished = path.as_os_str().to_owned();
         unfinished.push(".new");
         let unfinished = PathBuf::from(unfinished);
@@ -413,7 +418,7 @@ fn removed(path: &Path) -> StoreError {
     }
 }
 
-fn io_error(path: &Path, error: &io::Error) -> StoreError {
+pub(super) fn io_error(path: &Path, error: &io::Error) -> StoreError {
     StoreError::Io {
         path: path.display().to_string(),
         reason: error.to_string(),
