@@ -22,11 +22,13 @@ pub mod input;
 mod member_id;
 pub mod offsets;
 mod ownership;
+pub mod partitions;
 pub mod record;
 pub mod request;
 pub mod settings;
 pub mod shard;
 mod timer;
+pub mod topics;
 
 #[cfg(test)]
 mod tests;

@@ -3,12 +3,19 @@
 //! What a version changes in behaviour is a field here; what it changes in bytes stays in `handler`. Everything is owned
 //! (copied out of the frame), so nothing that enters state keeps a client's frame alive.
 
+mod consumer_group;
+
 use std::sync::Arc;
 
 use bytes::Bytes;
 use uuid::Uuid;
 
 use crate::wire::error_code::ErrorCode;
+
+pub use consumer_group::{
+    AssignedTopic, ConsumerGroupDescribeResponse, ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse,
+    ConsumerGroupMember, ResolvedRegex,
+};
 
 /// Ids and names: shared, immutable, never a slice of a frame.
 pub type Text = Arc<str>;

@@ -17,7 +17,7 @@ mod metadata;
 mod shared;
 mod watcher;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -31,6 +31,7 @@ use super::pool::Pool;
 use crate::config::{HostPort, UpstreamConfig};
 use crate::coordinator::input::DeletedTopic;
 use crate::coordinator::request::Text;
+pub use crate::coordinator::topics::{Topic, Topics};
 
 use lookup::{Lookup, TopicKey};
 use shared::Shared;
@@ -64,40 +65,6 @@ impl Cluster {
             None => self.nodes.is_empty() || self.nodes.keys().any(checks),
         }
     }
-}
-
-/// Topics by name and by id.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Topics {
-    pub by_name: HashMap<Text, Topic>,
-    pub name_by_id: HashMap<Uuid, Text>,
-}
-
-impl Topics {
-    /// Adds a topic, in place of one of the same name; gives that one if its id is another.
-    pub fn insert(&mut self, topic: Topic) -> Option<Topic> {
-        let id = topic.id;
-        if !id.is_nil() {
-            self.name_by_id.insert(id, topic.name.clone());
-        }
-        let old = self.by_name.insert(topic.name.clone(), topic);
-        let old = old.filter(|old| old.id != id)?;
-        self.name_by_id.remove(&old.id);
-        Some(old)
-    }
-
-    #[must_use]
-    pub fn by_id(&self, id: &Uuid) -> Option<&Topic> {
-        self.name_by_id.get(id).and_then(|name| self.by_name.get(name))
-    }
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Topic {
-    pub name: Text,
-    /// Nil where the upstream has no topic ids.
-    pub id: Uuid,
-    pub partitions: i32,
 }
 
 /// What a node answers to ApiVersions.

@@ -1,0 +1,93 @@
+//! Requests and responses of consumer groups (KIP-848).
+
+use std::sync::Arc;
+
+use super::Text;
+use crate::coordinator::partitions::Partitions;
+use crate::wire::error_code::ErrorCode;
+
+/// ConsumerGroupHeartbeat. `None`, and a timeout of -1, mean "as before".
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConsumerGroupHeartbeatRequest {
+    pub group_id: Text,
+    /// Empty only in v0, where the coordinator makes the id.
+    pub member_id: Text,
+    /// 0 to join, -1 to leave, -2 to leave for a while (static members).
+    pub member_epoch: i32,
+    pub group_instance_id: Option<Text>,
+    pub rack_id: Option<Text>,
+    pub rebalance_timeout_ms: i32,
+    pub subscribed_topic_names: Option<Vec<Text>>,
+    /// v1+. Empty for none.
+    pub subscribed_topic_regex: Option<Text>,
+    pub server_assignor: Option<Text>,
+    /// What the member owns.
+    pub topic_partitions: Option<Partitions>,
+    pub client_id: Text,
+    /// As Kafka prints it: `/1.2.3.4`.
+    pub client_host: Text,
+    /// v1+ (KIP-1082): the member makes its own id.
+    pub needs_member_id: bool,
+    /// The patterns that the coordinator asked to be resolved before, and what they stand for.
+    pub resolved: Vec<ResolvedRegex>,
+}
+
+/// The topics that a pattern stands for, as far as the member's user may see them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ResolvedRegex {
+    pub pattern: Text,
+    /// By name, ordered.
+    pub topics: Vec<Text>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConsumerGroupHeartbeatResponse {
+    pub error: ErrorCode,
+    /// What is wrong, for people.
+    pub error_message: Option<Text>,
+    /// `None` with an error.
+    pub member_id: Option<Text>,
+    /// 0 with an error.
+    pub member_epoch: i32,
+    /// 0 with an error.
+    pub heartbeat_interval_ms: i32,
+    /// `None` while nothing changed.
+    pub assignment: Option<Arc<Partitions>>,
+}
+
+/// One group of a ConsumerGroupDescribe request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConsumerGroupDescribeResponse {
+    pub error: ErrorCode,
+    pub error_message: Option<Text>,
+    pub group_id: Text,
+    pub state: Text,
+    pub group_epoch: i32,
+    pub assignment_epoch: i32,
+    pub assignor_name: Text,
+    pub members: Vec<ConsumerGroupMember>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConsumerGroupMember {
+    pub member_id: Text,
+    pub group_instance_id: Option<Text>,
+    pub rack_id: Option<Text>,
+    pub member_epoch: i32,
+    pub client_id: Text,
+    pub client_host: Text,
+    pub subscribed_topic_names: Vec<Text>,
+    pub subscribed_topic_regex: Option<Text>,
+    pub assignment: Vec<AssignedTopic>,
+    pub target_assignment: Vec<AssignedTopic>,
+    /// v1 (KIP-1099): whether the member speaks the classic protocol.
+    pub is_classic: bool,
+}
+
+/// A topic of an assignment, as far as it is known: a topic that is gone is left out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AssignedTopic {
+    pub topic_id: uuid::Uuid,
+    pub name: Text,
+    pub partitions: Vec<i32>,
+}
