@@ -1,7 +1,8 @@
-//! The owner task of each shard: clock, store and upstream around the pure core.
+//! The shards at work: clock, store and upstream around the pure core.
 //!
-//! One task owns one shard and everything about it happens there, in the order of a bounded queue, so nothing is locked.
-//! A shard that is loading, or whose store failed, answers every request at once with [`Response::Unavailable`].
+//! A request steps its shard on the task that brought it. A task of each shard loads it and looks after its timers, and one
+//! for all tells them what the store has made durable and what the upstream says. A shard that is loading, or whose store
+//! failed, answers every request at once with [`Response::Unavailable`].
 //!
 //! [`Response::Unavailable`]: crate::coordinator::request::Response::Unavailable
 
@@ -10,9 +11,10 @@ mod appends;
 mod clock;
 mod coordinator;
 mod event_log;
-mod inspections;
 mod inspector;
 mod loading;
+mod reports;
+mod shard_cell;
 mod shard_task;
 mod topic_checker;
 

@@ -2,12 +2,14 @@
 
 pub mod embedded;
 pub mod memory;
+mod outcome;
 mod stats;
 
 use std::future::Future;
 use std::pin::Pin;
 
 use crate::coordinator::record::RawRecord;
+pub use outcome::Outcome;
 pub use stats::StoreStats;
 
 /// A shard's number: the partition of the upstream's `__consumer_offsets` its groups hash to.
@@ -27,9 +29,16 @@ pub trait StateStore: Send + Sync + 'static {
     /// Begins a new incarnation and reads every key's latest value, in any order.
     fn load(&self, shard: ShardId) -> StoreFuture<(Incarnation, Vec<RawRecord>)>;
 
-    /// Enqueues the batch at once and resolves when it is durable. Batches of one incarnation become durable in the order of
-    /// the calls, each whole or not at all.
-    fn append(&self, shard: ShardId, incarnation: Incarnation, batch: Vec<RawRecord>) -> StoreFuture<()>;
+    /// Enqueues the batch and returns at once; the outcome is told when it is durable. Batches of one incarnation become
+    /// durable, and are told, in the order of the calls, each whole or not at all.
+    fn append(&self, shard: ShardId, incarnation: Incarnation, batch: Vec<RawRecord>, outcome: Outcome);
+
+    /// The same, for one who waits for the outcome. The batch is written even if nobody does.
+    fn append_and_wait(&self, shard: ShardId, incarnation: Incarnation, batch: Vec<RawRecord>) -> StoreFuture<()> {
+        let (outcome, told) = Outcome::awaited();
+        self.append(shard, incarnation, batch, outcome);
+        told
+    }
 }
 
 /// Why the store did not do as asked.
@@ -38,6 +47,9 @@ pub enum StoreError {
     /// An earlier append of this incarnation failed, or the shard was loaded anew: load it again.
     #[error("the shard was unloaded")]
     Superseded,
+    /// The store's thread is gone.
+    #[error("the store has ended")]
+    Ended,
     /// The file is damaged.
     #[error("{path} is damaged: {reason}; restore it from a backup, or move it away to start without group state")]
     Damaged { path: String, reason: String },

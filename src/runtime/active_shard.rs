@@ -1,111 +1,167 @@
 //! One incarnation of a shard: the loaded core and everything under way for it.
 //!
-//! Each turn takes what waits in the queue, steps the core with it and hands the records to the store as one batch; the next
-//! batch fills while this one is written. Nothing ticks while the core has no timer armed.
+//! Whoever has something for the shard steps the core and takes the answers along; records go to the store as they come, and
+//! once many batches are on their way those that follow are collected into one.
 
 use std::collections::{BTreeMap, HashMap};
-use std::pin::Pin;
 use std::sync::Arc;
 
-use tokio::sync::{mpsc, oneshot, watch};
-use tokio::time::{Instant, Sleep};
+use tokio::sync::oneshot;
 use uuid::Uuid;
 
 use super::appends::Appends;
-use super::clock::Clock;
 use super::event_log::EventLog;
-use super::inspections::Inspections;
-use super::shard_task::{Command, Ended, Shared, answer, unavailable};
+use super::inspector::{Inspection, inspect};
+use super::reports::Addressee;
+use super::shard_task::Shared;
 use crate::coordinator::input::{DeletedTopic, Input, Lsn, Now, Output, Ticket};
 use crate::coordinator::record::RawRecord;
 use crate::coordinator::request::{Request, Response, Text};
 use crate::coordinator::settings::Settings;
 use crate::coordinator::shard::Shard;
-use crate::store::{Incarnation, ShardId, StateStore};
+use crate::store::{Incarnation, ShardId};
 use crate::wire::error_code::ErrorCode;
 
-/// Commands taken in one turn, and so the requests whose records share a batch.
-const TURN_MAX: usize = 256;
+/// Requests whose records are collected in one batch while the store has as many batches as it may; then the shard is full.
+const COLLECTED_MAX: usize = 256;
+
+/// What becomes of a request.
+#[derive(Debug)]
+pub(super) enum Asked {
+    Answered(Response),
+    /// It is answered later.
+    Waits(oneshot::Receiver<Response>),
+    /// The shard takes nothing in at the moment.
+    Refused(Request),
+}
 
 /// A shard that is being served.
 pub(super) struct ActiveShard {
-    id: ShardId,
-    incarnation: Incarnation,
+    address: Addressee,
     shard: Shard,
-    store: Arc<dyn StateStore>,
-    clock: Clock,
+    shared: Arc<Shared>,
     appends: Appends,
-    inspections: Inspections,
     log: EventLog,
     tickets: HashMap<Ticket, oneshot::Sender<Response>>,
     last_ticket: u64,
     outputs: Vec<Output>,
-    /// What the turn has to write, and the last lsn in it.
+    /// What is not handed over yet, the last lsn in it, and of how many requests it is.
     batch: Vec<RawRecord>,
     batch_lsn: Lsn,
+    collected: usize,
     has_written: bool,
+    is_draining: bool,
+    /// When the shard's task looks next, in monotonic milliseconds.
+    looks_at_ms: u64,
 }
 
 impl ActiveShard {
-    pub(super) fn new(id: ShardId, incarnation: Incarnation, shard: Shard, shared: &Shared) -> Self {
+    pub(super) fn new(id: ShardId, incarnation: Incarnation, shard: Shard, shared: Arc<Shared>) -> Self {
         Self {
-            id,
-            incarnation,
+            address: Addressee { shard: id, incarnation },
             shard,
-            store: Arc::clone(&shared.store),
-            clock: shared.clock,
             appends: Appends::default(),
-            inspections: Inspections::new(Arc::clone(&shared.inspector), Arc::clone(&shared.permits)),
             log: EventLog::new(Arc::clone(&shared.metrics)),
+            shared,
             tickets: HashMap::new(),
             last_ticket: 0,
             outputs: Vec::new(),
             batch: Vec::new(),
             batch_lsn: Lsn::default(),
+            collected: 0,
             has_written: false,
+            is_draining: false,
+            looks_at_ms: 0,
         }
     }
 
-    /// Serves until the store fails, a drain is asked for, or nobody is left to ask.
-    pub(super) async fn run(
-        &mut self,
-        commands: &mut mpsc::Receiver<Command>,
-        settings: &mut watch::Receiver<Arc<Settings>>,
-    ) -> Ended {
-        let mut alarm = Alarm::new();
-        // What came of loading leaves with the first step.
-        self.step(self.clock.now(), Input::Tick);
-        loop {
-            self.hand_over();
-            // A full store stops everything that could add to it, timers included: heartbeats cannot come through either.
-            let open = !self.appends.is_full();
-            let timer = if open { self.next_timer() } else { None };
-            alarm.set(timer.into_iter().chain(self.appends.slow_at()).min());
-            tokio::select! {
-                biased;
-                durable = self.appends.durable() => match durable {
-                    Ok(lsn) => self.durable(lsn),
-                    Err(error) => return Ended::NotWritten(error),
-                },
-                (group_id, result) = self.inspections.next(), if open => {
-                    self.step(self.clock.now(), Input::Inspected { group_id, result });
-                }
-                Ok(()) = settings.changed() => {
-                    let settings = Arc::clone(&settings.borrow_and_update());
-                    self.step(self.clock.now(), Input::Settings(settings));
-                }
-                command = commands.recv(), if open => {
-                    let Some(command) = command else { return Ended::Closed };
-                    if let Some(done) = self.take(command, commands) {
-                        return self.drain(done).await;
-                    }
-                }
-                () = alarm.rang() => self.appends.tell_if_slow(self.id),
-            }
-            if open {
-                self.tick();
-            }
+    /// What came of loading leaves with the first step.
+    pub(super) fn begin(&mut self) {
+        self.step(self.now(), Input::Tick);
+    }
+
+    /// Takes a request, unless the store is so far behind that it would only fill memory.
+    pub(super) fn ask(&mut self, request: Request) -> Asked {
+        if self.is_draining {
+            return Asked::Answered(Response::Unavailable {
+                error: ErrorCode::NOT_COORDINATOR,
+            });
         }
+        if self.is_full() {
+            return Asked::Refused(request);
+        }
+        self.last_ticket += 1;
+        let ticket = Ticket(self.last_ticket);
+        if let Some(response) = self.step_for(ticket, self.now(), Input::Request { ticket, request }) {
+            return Asked::Answered(response);
+        }
+        let (reply, answer) = oneshot::channel();
+        self.tickets.insert(ticket, reply);
+        Asked::Waits(answer)
+    }
+
+    /// The oldest batch is durable, which goes up to this lsn.
+    pub(super) fn durable(&mut self, lsn: Lsn) {
+        self.has_written = true;
+        let now = self.now();
+        self.appends.ended(now.monotonic_ms);
+        self.step(now, Input::Durable(lsn));
+    }
+
+    /// The upstream has told of a group.
+    pub(super) fn inspected(&mut self, group_id: Text, result: Inspection) {
+        if !self.is_draining {
+            self.step(self.now(), Input::Inspected { group_id, result });
+        }
+    }
+
+    pub(super) fn set_settings(&mut self, settings: Arc<Settings>) {
+        self.step(self.now(), Input::Settings(settings));
+    }
+
+    pub(super) fn topics_deleted(&mut self, topics: &[DeletedTopic]) {
+        if !topics.is_empty() {
+            self.step(self.now(), Input::TopicsDeleted(topics.to_vec()));
+        }
+    }
+
+    /// Fires due timers and says, in monotonic milliseconds, when to look again. The core wants a step every second while
+    /// members could time out, and takes a longer gap as a standstill of the process.
+    pub(super) fn look(&mut self) -> u64 {
+        let now = self.now();
+        self.appends.tell_if_slow(self.address.shard, now.monotonic_ms);
+        if self
+            .timer_ms()
+            .is_some_and(|deadline_ms| deadline_ms <= now.monotonic_ms)
+        {
+            self.step(now, Input::Tick);
+        }
+        self.hand_over();
+        self.looks_at_ms = self.due_ms();
+        self.looks_at_ms
+    }
+
+    /// Whether the shard's task should look earlier than it would.
+    pub(super) fn needs_a_look(&self) -> bool {
+        self.due_ms() < self.looks_at_ms || (self.is_draining && self.is_drained())
+    }
+
+    /// Takes nothing in any more; what is under way still becomes durable.
+    pub(super) const fn drain(&mut self) {
+        self.is_draining = true;
+    }
+
+    /// Whether everything that was taken in is durable.
+    pub(super) const fn is_drained(&self) -> bool {
+        self.appends.is_empty() && self.batch.is_empty()
+    }
+
+    pub(super) const fn is_full(&self) -> bool {
+        self.appends.is_full() && self.collected >= COLLECTED_MAX
+    }
+
+    pub(super) const fn incarnation(&self) -> Incarnation {
+        self.address.incarnation
     }
 
     /// Whether anything of this incarnation became durable.
@@ -118,12 +174,6 @@ impl ActiveShard {
         self.shard.topics()
     }
 
-    pub(super) fn topics_deleted(&mut self, topics: Vec<DeletedTopic>) {
-        if !topics.is_empty() {
-            self.step(self.clock.now(), Input::TopicsDeleted(topics));
-        }
-    }
-
     /// Answers everything that is parked or held with the error.
     pub(super) fn unload(mut self, error: ErrorCode) {
         for (ticket, response) in self.shard.unload(error) {
@@ -132,55 +182,50 @@ impl ActiveShard {
             }
         }
         for reply in self.tickets.into_values() {
-            answer(reply, unavailable(error));
+            answer(reply, Response::Unavailable { error });
         }
     }
 
-    /// Takes the command and what else waits, as far as one turn goes. `Some` when told to drain.
-    fn take(&mut self, first: Command, commands: &mut mpsc::Receiver<Command>) -> Option<oneshot::Sender<()>> {
-        let now = self.clock.now();
-        let mut next = Some(first);
-        for _ in 0..TURN_MAX {
-            match next.take().or_else(|| commands.try_recv().ok())? {
-                Command::Request { request, reply } => self.request(now, request, reply),
-                Command::TopicsDeleted(topics) => self.step(now, Input::TopicsDeleted(topics.to_vec())),
-                Command::Drain(done) => return Some(done),
-            }
+    /// Gives what has been collected to the store, if it may have one more batch.
+    pub(super) fn hand_over(&mut self) {
+        if self.batch.is_empty() || self.appends.is_full() {
+            return;
         }
-        None
+        let batch = std::mem::take(&mut self.batch);
+        self.collected = 0;
+        self.appends.begun(self.now().monotonic_ms);
+        let outcome = self.shared.reports.outcome(self.address, self.batch_lsn);
+        let Addressee { shard, incarnation } = self.address;
+        self.shared.store.append(shard, incarnation, batch, outcome);
     }
 
-    fn request(&mut self, now: Now, request: Request, reply: oneshot::Sender<Response>) {
-        self.last_ticket += 1;
-        let ticket = Ticket(self.last_ticket);
-        self.tickets.insert(ticket, reply);
-        self.step(now, Input::Request { ticket, request });
+    fn now(&self) -> Now {
+        self.shared.clock.now()
     }
 
-    fn durable(&mut self, lsn: Lsn) {
-        self.has_written = true;
-        self.step(self.clock.now(), Input::Durable(lsn));
+    /// A full store stops everything that could add to it, timers included: heartbeats cannot come through either.
+    fn timer_ms(&self) -> Option<u64> {
+        self.shard.next_deadline().filter(|_| !self.is_full())
     }
 
-    /// Fires due timers. The core wants a step every second while members could time out, and takes a longer gap as a
-    /// standstill of the process.
-    fn tick(&mut self) {
-        let now = self.clock.now();
-        let deadline = self.shard.next_deadline();
-        if deadline.is_some_and(|deadline| deadline <= now.monotonic_ms) {
-            self.step(now, Input::Tick);
-        }
-    }
-
-    fn next_timer(&self) -> Option<Instant> {
-        self.shard.next_deadline().map(|deadline| self.clock.instant(deadline))
+    fn due_ms(&self) -> u64 {
+        let due = self.timer_ms().into_iter().chain(self.appends.slow_at_ms());
+        due.min().unwrap_or(u64::MAX)
     }
 
     fn step(&mut self, now: Now, input: Input) {
+        // No request has this number.
+        let _ = self.step_for(Ticket(0), now, input);
+    }
+
+    /// Steps the core and answers whoever is answered by it; the answer for `asking` is handed back.
+    fn step_for(&mut self, asking: Ticket, now: Now, input: Input) -> Option<Response> {
+        let mut answered = None;
         let mut outputs = std::mem::take(&mut self.outputs);
         self.shard.step(now, input, &mut outputs);
         for output in outputs.drain(..) {
             match output {
+                Output::Reply { ticket, response } if ticket == asking => answered = Some(response),
                 Output::Reply { ticket, response } => {
                     if let Some(reply) = self.tickets.remove(&ticket) {
                         answer(reply, response);
@@ -188,76 +233,19 @@ impl ActiveShard {
                 }
                 Output::Append { lsn, records } => {
                     self.batch_lsn = lsn;
+                    self.collected += 1;
                     self.batch.extend(records.iter().map(|record| record.to_raw()));
                 }
-                Output::Inspect { group_id } => self.inspections.start(group_id),
+                Output::Inspect { group_id } => inspect(&self.shared, self.address, group_id),
                 Output::Event(event) => self.log.tell(&event),
             }
         }
         self.outputs = outputs;
-    }
-
-    /// Gives the turn's records to the store.
-    fn hand_over(&mut self) {
-        if self.batch.is_empty() {
-            return;
-        }
-        let batch = std::mem::take(&mut self.batch);
-        let append = self.store.append(self.id, self.incarnation, batch);
-        self.appends.push(self.batch_lsn, append);
-    }
-
-    /// Makes what is under way durable, so that those who wait for it get their true answer.
-    async fn drain(&mut self, done: oneshot::Sender<()>) -> Ended {
-        loop {
-            self.hand_over();
-            if self.appends.is_empty() {
-                return Ended::Drained(done);
-            }
-            match self.appends.durable().await {
-                Ok(lsn) => self.durable(lsn),
-                Err(error) => {
-                    tracing::error!(
-                        shard = self.id.0,
-                        "not everything could be written before the stop: {error}"
-                    );
-                    return Ended::Drained(done);
-                }
-            }
-        }
+        answered
     }
 }
 
-/// A timer that is only moved when it has to ring earlier: deadlines move with every heartbeat, and one needless ring costs
-/// less than moving it each time.
-struct Alarm {
-    sleep: Pin<Box<Sleep>>,
-    set_for: Option<Instant>,
-}
-
-impl Alarm {
-    fn new() -> Self {
-        Self {
-            sleep: Box::pin(tokio::time::sleep_until(Instant::now())),
-            set_for: None,
-        }
-    }
-
-    fn set(&mut self, wake_at: Option<Instant>) {
-        if let Some(wake_at) = wake_at
-            && self.set_for.is_none_or(|set_for| wake_at < set_for)
-        {
-            self.sleep.as_mut().reset(wake_at);
-            self.set_for = Some(wake_at);
-        }
-    }
-
-    /// Pending while it is not set.
-    async fn rang(&mut self) {
-        if self.set_for.is_none() {
-            std::future::pending::<()>().await;
-        }
-        self.sleep.as_mut().await;
-        self.set_for = None;
-    }
+/// Sends a reply; whoever went away does not need it.
+fn answer(reply: oneshot::Sender<Response>, response: Response) {
+    let _ = reply.send(response);
 }

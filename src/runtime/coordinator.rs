@@ -7,18 +7,16 @@ use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 
 use super::clock::Clock;
 use super::inspector::GroupInspector;
+use super::reports::{ReportReceiver, Reports};
+use super::shard_cell::ShardCell;
 use super::shard_of;
-use super::shard_task::{Command, ShardTask, Shared, unavailable};
+use super::shard_task::{ShardTask, Shared, Stop};
 use super::topic_checker::TopicChecker;
 use crate::coordinator::input::DeletedTopic;
 use crate::coordinator::request::{Request, Response, Text};
 use crate::coordinator::settings::Settings;
 use crate::store::{ShardId, StateStore};
 use crate::telemetry::metrics::Metrics;
-use crate::wire::error_code::ErrorCode;
-
-/// Requests that may wait for one shard; who comes later waits to be let in.
-const QUEUE_MAX: usize = 1_024;
 
 /// Inspections of all shards that run at a time.
 const INSPECTIONS_MAX: usize = 200;
@@ -58,21 +56,23 @@ pub struct CoordinatorState {
 /// All shards. Clones are handles to the same; when the last is gone, the shards end.
 #[derive(Clone)]
 pub struct Coordinator {
-    shards: Arc<[mpsc::Sender<Command>]>,
+    shards: Arc<[Arc<ShardCell>]>,
+    stops: Arc<[mpsc::Sender<Stop>]>,
     settings: watch::Sender<Arc<Settings>>,
     state: watch::Receiver<CoordinatorState>,
 }
 
 impl Coordinator {
-    /// Starts the owner task of every shard on the current runtime; each begins to load at once.
+    /// Starts the task of every shard on the current runtime; each begins to load at once.
     #[must_use]
     pub fn start(parts: CoordinatorParts) -> Self {
         let count = parts.shards.max(1);
         let (settings, settings_seen) = watch::channel(parts.settings);
-        let (state_sender, state) = watch::channel(CoordinatorState {
+        let (states, state) = watch::channel(CoordinatorState {
             shards: count,
             ..CoordinatorState::default()
         });
+        let (reports, received) = Reports::new();
         let shared = Arc::new(Shared {
             store: parts.store,
             inspector: parts.inspector,
@@ -81,16 +81,21 @@ impl Coordinator {
             metrics: parts.metrics,
             clock: Clock::start(),
             seed: parts.seed,
-            state: state_sender,
+            reports,
         });
-        let shards = (0..count).map(|number| {
-            let (sender, commands) = mpsc::channel(QUEUE_MAX);
-            let task = ShardTask::new(ShardId(number), Arc::clone(&shared), commands, settings_seen.clone());
+        let cells = (0..count).map(|number| Arc::new(ShardCell::new(ShardId(number), states.clone())));
+        let shards: Arc<[Arc<ShardCell>]> = cells.collect();
+        let stops = shards.iter().map(|cell| {
+            let (sender, stops) = mpsc::channel(1);
+            let task = ShardTask::new(Arc::clone(cell), Arc::clone(&shared), stops, settings_seen.clone());
             tokio::spawn(task.run());
             sender
         });
+        let stops = stops.collect();
+        tokio::spawn(deliver(received, Arc::clone(&shards)));
         Self {
-            shards: shards.collect(),
+            shards,
+            stops,
             settings,
             state,
         }
@@ -98,19 +103,18 @@ impl Coordinator {
 
     /// Asks the shard of the group. A parked join or sync is answered when its group says so, however long that takes.
     pub async fn call(&self, group_id: &str, request: Request) -> Response {
-        let shard = shard_of(group_id, self.shards());
-        received(self.send(shard, request).await).await
+        self.shard_of(group_id).ask(request).await.received().await
     }
 
     /// Asks the shards of several groups at once and gives the answers in the order of the requests.
     pub async fn call_many(&self, requests: Vec<(Text, Request)>) -> Vec<Response> {
         let mut answers = Vec::with_capacity(requests.len());
         for (group_id, request) in requests {
-            answers.push(self.send(shard_of(&group_id, self.shards()), request).await);
+            answers.push(self.shard_of(&group_id).ask(request).await);
         }
         let mut responses = Vec::with_capacity(answers.len());
         for answer in answers {
-            responses.push(received(answer).await);
+            responses.push(answer.received().await);
         }
         responses
     }
@@ -118,12 +122,12 @@ impl Coordinator {
     /// Asks every shard, for requests that concern all groups.
     pub async fn call_all(&self, request: Request) -> Vec<(ShardId, Response)> {
         let mut answers = Vec::with_capacity(self.shards.len());
-        for number in 0..self.shards() {
-            answers.push((ShardId(number), self.send(ShardId(number), request.clone()).await));
+        for shard in self.shards.iter() {
+            answers.push((shard.id(), shard.ask(request.clone()).await));
         }
         let mut responses = Vec::with_capacity(answers.len());
         for (shard, answer) in answers {
-            responses.push((shard, received(answer).await));
+            responses.push((shard, answer.received().await));
         }
         responses
     }
@@ -151,22 +155,20 @@ impl Coordinator {
         self.settings.send_replace(settings);
     }
 
-    /// Tells every shard of topics that are certainly gone: their offsets go too.
-    pub async fn topics_deleted(&self, topics: Vec<DeletedTopic>) {
-        let topics: Arc<[DeletedTopic]> = topics.into();
+    /// Tells every shard of topics that are certainly gone: their offsets go too. One that is not loaded keeps it in mind.
+    pub fn topics_deleted(&self, topics: &[DeletedTopic]) {
         for shard in self.shards.iter() {
-            // A shard that has ended keeps its offsets; the next load has the topics looked for again.
-            let _ = shard.send(Command::TopicsDeleted(Arc::clone(&topics))).await;
+            shard.topics_deleted(topics);
         }
     }
 
     /// Stops all shards in order: what is under way is made durable and answered, what is parked gets `NOT_COORDINATOR`, as
     /// does everything from then on. Returns when the last has stopped.
     pub async fn drain(&self) {
-        let mut stopped = Vec::with_capacity(self.shards.len());
-        for shard in self.shards.iter() {
+        let mut stopped = Vec::with_capacity(self.stops.len());
+        for shard in self.stops.iter() {
             let (done, wait) = oneshot::channel();
-            if shard.send(Command::Drain(done)).await.is_ok() {
+            if shard.send(done).await.is_ok() {
                 stopped.push(wait);
             }
         }
@@ -176,11 +178,10 @@ impl Coordinator {
         }
     }
 
-    async fn send(&self, shard: ShardId, request: Request) -> Option<oneshot::Receiver<Response>> {
-        let (reply, answer) = oneshot::channel();
-        let sender = self.shards.get(usize::try_from(shard.0).ok()?)?;
-        sender.send(Command::Request { request, reply }).await.ok()?;
-        Some(answer)
+    fn shard_of(&self, group_id: &str) -> &ShardCell {
+        let ShardId(number) = shard_of(group_id, self.shards());
+        // Less than the number of shards, which are at most as many as a u32 counts.
+        &self.shards[number as usize]
     }
 }
 
@@ -192,11 +193,11 @@ impl fmt::Debug for Coordinator {
     }
 }
 
-/// The answer of a shard; one that is no more does not coordinate anything.
-async fn received(answer: Option<oneshot::Receiver<Response>>) -> Response {
-    let response = match answer {
-        Some(answer) => answer.await.ok(),
-        None => None,
-    };
-    response.unwrap_or(unavailable(ErrorCode::NOT_COORDINATOR))
+/// Tells the shards what is reported for them, until nobody can report any more.
+async fn deliver(mut reports: ReportReceiver, shards: Arc<[Arc<ShardCell>]>) {
+    while let Some((to, news)) = reports.recv().await {
+        if let Some(shard) = shards.get(to.shard.0 as usize) {
+            shard.report(to.incarnation, news);
+        }
+    }
 }

@@ -2,7 +2,10 @@
 
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
 
+use super::reports::Addressee;
+use super::shard_task::Shared;
 use crate::coordinator::input::{InspectFailure, UpstreamGroup};
 use crate::coordinator::request::Text;
 
@@ -16,4 +19,18 @@ pub type InspectionFuture = Pin<Box<dyn Future<Output = Inspection> + Send>>;
 pub trait GroupInspector: Send + Sync + 'static {
     /// Resolves within the upstream's own time-outs; a failure is retriable for the client.
     fn inspect(&self, group_id: &Text) -> InspectionFuture;
+}
+
+/// Asks as soon as a permit is free, and reports the answer to the shard. How many questions of all shards are asked at a
+/// time is bounded by the permits.
+pub(super) fn inspect(shared: &Shared, from: Addressee, group_id: Text) {
+    let permits = Arc::clone(&shared.permits);
+    let inspector = Arc::clone(&shared.inspector);
+    let inspecting = shared.reports.inspection(from, Arc::clone(&group_id));
+    tokio::spawn(async move {
+        // Dropped unanswered where this panics.
+        if let Ok(_permit) = permits.acquire().await {
+            inspecting.answered(inspector.inspect(&group_id).await);
+        }
+    });
 }

@@ -44,7 +44,7 @@ pub(super) async fn load(
         tokio::task::yield_now().await;
     }
     shard.loaded(shared.clock.now());
-    Ok(ActiveShard::new(id, incarnation, shard, &shared))
+    Ok(ActiveShard::new(id, incarnation, shard, shared))
 }
 
 /// Another seed for each shard and each time that it is loaded, so that no member id comes twice.

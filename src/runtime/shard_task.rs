@@ -1,39 +1,31 @@
-//! The life of one shard: load, serve, and after a failure of the store load again.
+//! The life of one shard: load, look after it while it serves, and after a failure of the store load again.
 
 use std::future::{Future, poll_fn};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::{Semaphore, mpsc, oneshot, watch};
+use tokio::time::{Instant, Sleep};
 use tracing::{debug, error};
 
 use super::active_shard::ActiveShard;
 use super::clock::Clock;
-use super::coordinator::CoordinatorState;
 use super::inspector::GroupInspector;
 use super::loading::{LoadError, load};
+use super::reports::Reports;
+use super::shard_cell::{AbortOnDrop, Drain, ShardCell};
 use super::topic_checker::TopicChecker;
-use crate::coordinator::input::DeletedTopic;
-use crate::coordinator::request::{Request, Response};
 use crate::coordinator::settings::Settings;
 use crate::store::{ShardId, StateStore, StoreError};
 use crate::telemetry::metrics::Metrics;
-use crate::wire::error_code::ErrorCode;
 
 /// The wait after the first failure; it doubles with each further one.
 const BACK_OFF_MIN: Duration = Duration::from_millis(100);
 const BACK_OFF_MAX: Duration = Duration::from_secs(10);
 
-/// What a shard's queue carries.
-pub(super) enum Command {
-    Request {
-        request: Request,
-        reply: oneshot::Sender<Response>,
-    },
-    TopicsDeleted(Arc<[DeletedTopic]>),
-    /// Stop; answered when stopped.
-    Drain(oneshot::Sender<()>),
-}
+/// Asks a shard to stop; answered when it has.
+pub(super) type Stop = oneshot::Sender<()>;
 
 /// What all shards use.
 pub(super) struct Shared {
@@ -44,59 +36,46 @@ pub(super) struct Shared {
     pub(super) metrics: Arc<Metrics>,
     pub(super) clock: Clock,
     pub(super) seed: u64,
-    pub(super) state: watch::Sender<CoordinatorState>,
+    pub(super) reports: Reports,
 }
 
 /// Why a shard stopped loading or serving.
-pub(super) enum Ended {
+enum Ended {
     /// Nobody holds a handle any more.
     Closed,
-    Drained(oneshot::Sender<()>),
+    Stopped(Stop),
     NotLoaded(LoadError),
     NotWritten(StoreError),
 }
 
-/// The owner of one shard.
+/// The task of one shard.
 pub(super) struct ShardTask {
-    shard: ShardId,
+    cell: Arc<ShardCell>,
     shared: Arc<Shared>,
-    commands: mpsc::Receiver<Command>,
+    stops: mpsc::Receiver<Stop>,
     settings: watch::Receiver<Arc<Settings>>,
-    health: Health,
     /// Failures since the store last made something durable.
     failures: u32,
-    /// Told while the shard was loading; each topic once.
-    topics_deleted: Vec<DeletedTopic>,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Health {
-    /// Loading for the first time, or stopped.
-    Absent,
-    Loaded,
-    Failed,
 }
 
 impl ShardTask {
     pub(super) fn new(
-        shard: ShardId,
+        cell: Arc<ShardCell>,
         shared: Arc<Shared>,
-        commands: mpsc::Receiver<Command>,
+        stops: mpsc::Receiver<Stop>,
         settings: watch::Receiver<Arc<Settings>>,
     ) -> Self {
         Self {
-            shard,
+            cell,
             shared,
-            commands,
+            stops,
             settings,
-            health: Health::Absent,
             failures: 0,
-            topics_deleted: Vec::new(),
         }
     }
 
     pub(super) async fn run(self) {
-        abort_on_panic(self.shard, self.live()).await;
+        abort_on_panic(self.cell.id(), self.live()).await;
     }
 
     async fn live(mut self) {
@@ -106,76 +85,84 @@ impl ShardTask {
                 Err(ended) => ended,
             };
             let reason = match ended {
-                Ended::Closed => return,
-                Ended::Drained(done) => return self.refuse(done).await,
+                Ended::Closed => return self.cell.close(),
+                Ended::Stopped(stop) => return self.stop(stop).await,
                 Ended::NotLoaded(reason) => reason.to_string(),
                 Ended::NotWritten(reason) => reason.to_string(),
             };
             self.failures = self.failures.saturating_add(1);
-            self.set_health(Health::Failed);
             error!(
-                shard = self.shard.0,
+                shard = self.cell.id().0,
                 retry_in_ms = self.back_off().as_millis(),
                 "the groups of the shard are not served: {reason}; the shard is loaded again, its clients retry meanwhile"
             );
         }
     }
 
-    /// Loads, and answers meanwhile that it does.
     async fn load(&mut self) -> Result<ActiveShard, Ended> {
         let settings = Arc::clone(&self.settings.borrow_and_update());
-        let loading = load(Arc::clone(&self.shared), self.shard, settings, self.back_off());
-        tokio::pin!(loading);
-        loop {
-            tokio::select! {
-                biased;
-                loaded = &mut loading => return loaded.map_err(Ended::NotLoaded),
-                command = self.commands.recv() => match command {
-                    None => return Err(Ended::Closed),
-                    Some(Command::Drain(done)) => return Err(Ended::Drained(done)),
-                    Some(Command::TopicsDeleted(topics)) => {
-                        for topic in topics.iter() {
-                            if !self.topics_deleted.contains(topic) {
-                                self.topics_deleted.push(topic.clone());
-                            }
-                        }
-                    }
-                    Some(Command::Request { reply, .. }) => {
-                        answer(reply, unavailable(ErrorCode::COORDINATOR_LOAD_IN_PROGRESS));
-                    }
-                },
-            }
+        let loading = load(Arc::clone(&self.shared), self.cell.id(), settings, self.back_off());
+        tokio::select! {
+            biased;
+            loaded = loading => loaded.map_err(|error| {
+                self.cell.not_loaded();
+                Ended::NotLoaded(error)
+            }),
+            stop = self.stops.recv() => Err(stop.map_or(Ended::Closed, Ended::Stopped)),
         }
     }
 
-    async fn serve(&mut self, mut active: ActiveShard) -> Ended {
-        debug!(shard = self.shard.0, "shard loaded");
-        self.set_health(Health::Loaded);
-        active.topics_deleted(std::mem::take(&mut self.topics_deleted));
-        let topics = active.topics();
+    /// Looks after the shard: its timers, its settings, and a store that fails or stalls.
+    async fn serve(&mut self, active: ActiveShard) -> Ended {
+        debug!(shard = self.cell.id().0, "shard loaded");
+        let topics = self.cell.open(active);
         if !topics.is_empty() {
             self.shared.topics.check(topics);
         }
-        let ended = active.run(&mut self.commands, &mut self.settings).await;
-        if active.has_written() {
-            self.failures = 0;
+        let mut alarm = Alarm::new();
+        loop {
+            if let Some((error, has_written)) = self.cell.failure() {
+                if has_written {
+                    self.failures = 0;
+                }
+                return Ended::NotWritten(error);
+            }
+            if let Some(look_at_ms) = self.cell.with(ActiveShard::look) {
+                alarm.set(self.shared.clock.instant(look_at_ms));
+            }
+            tokio::select! {
+                () = self.cell.attention() => {}
+                () = alarm.rang() => {}
+                Ok(()) = self.settings.changed() => {
+                    let settings = Arc::clone(&self.settings.borrow_and_update());
+                    self.cell.with(|active| active.set_settings(settings));
+                }
+                stop = self.stops.recv() => return stop.map_or(Ended::Closed, Ended::Stopped),
+            }
         }
-        active.unload(ErrorCode::NOT_COORDINATOR);
-        ended
     }
 
-    /// After a drain: nothing is looked at any more.
-    async fn refuse(mut self, done: oneshot::Sender<()>) {
-        self.set_health(Health::Absent);
-        let _ = done.send(());
-        while let Some(command) = self.commands.recv().await {
-            match command {
-                Command::Request { reply, .. } => answer(reply, unavailable(ErrorCode::NOT_COORDINATOR)),
-                Command::Drain(done) => {
-                    let _ = done.send(());
+    /// Makes what is under way durable, so that those who wait for it get their true answer. From then on nothing is looked
+    /// at any more.
+    async fn stop(mut self, stop: Stop) {
+        loop {
+            match self.cell.drain() {
+                Drain::UnderWay => self.cell.attention().await,
+                Drain::Done => break,
+                Drain::Failed(error) => {
+                    error!(
+                        shard = self.cell.id().0,
+                        "not everything could be written before the stop: {error}"
+                    );
+                    break;
                 }
-                Command::TopicsDeleted(_) => {}
             }
+        }
+        let mut next = Some(stop);
+        while let Some(stop) = next {
+            // Whoever asked may have gone away.
+            let _ = stop.send(());
+            next = self.stops.recv().await;
         }
     }
 
@@ -187,38 +174,38 @@ impl ShardTask {
                 .min(BACK_OFF_MAX),
         }
     }
+}
 
-    fn set_health(&mut self, health: Health) {
-        let before = std::mem::replace(&mut self.health, health);
-        if before == health {
-            return;
+/// A timer that is only moved when it has to ring earlier: deadlines move with every heartbeat, and one needless ring costs
+/// less than moving it each time.
+struct Alarm {
+    sleep: Pin<Box<Sleep>>,
+    set_for: Option<Instant>,
+}
+
+impl Alarm {
+    fn new() -> Self {
+        Self {
+            sleep: Box::pin(tokio::time::sleep_until(Instant::now())),
+            set_for: None,
         }
-        self.shared.state.send_modify(|state| {
-            match before {
-                Health::Loaded => state.loaded -= 1,
-                Health::Failed => state.failed -= 1,
-                Health::Absent => {}
-            }
-            match health {
-                Health::Loaded => state.loaded += 1,
-                Health::Failed => state.failed += 1,
-                Health::Absent => {}
-            }
-        });
+    }
+
+    fn set(&mut self, wake_at: Instant) {
+        if self.set_for.is_none_or(|set_for| wake_at < set_for) {
+            self.sleep.as_mut().reset(wake_at);
+            self.set_for = Some(wake_at);
+        }
+    }
+
+    async fn rang(&mut self) {
+        self.sleep.as_mut().await;
+        self.set_for = None;
     }
 }
 
-/// Sends a reply; whoever went away does not need it.
-pub(super) fn answer(reply: oneshot::Sender<Response>, response: Response) {
-    let _ = reply.send(response);
-}
-
-pub(super) const fn unavailable(error: ErrorCode) -> Response {
-    Response::Unavailable { error }
-}
-
-/// Polls a shard's task so that a panic in it ends the process: it leaves state half changed, so nothing may be answered
-/// from it, and the next start loads what is durable. A task that is merely dropped, whatever for, does not count.
+/// Polls a shard's task so that a panic in it ends the process, as one in a step does. A task that is merely dropped,
+/// whatever for, does not count.
 async fn abort_on_panic(shard: ShardId, task: impl Future<Output = ()>) {
     tokio::pin!(task);
     poll_fn(|context| {
@@ -228,17 +215,4 @@ async fn abort_on_panic(shard: ShardId, task: impl Future<Output = ()>) {
         polled
     })
     .await;
-}
-
-struct AbortOnDrop(ShardId);
-
-impl Drop for AbortOnDrop {
-    fn drop(&mut self) {
-        error!(
-            shard = self.0.0,
-            "the coordinator met a defect; the process ends so that no answer is given from half-changed state. Please \
-             report the panic message above; a restart continues with everything that was acknowledged"
-        );
-        std::process::abort();
-    }
 }

@@ -261,7 +261,7 @@ async fn renew_settings(upstream: Upstream, overrides: BTreeMap<String, String>,
 /// Ends with the coordinator or the upstream's tasks.
 async fn forget_topics(mut deleted: mpsc::Receiver<Vec<DeletedTopic>>, coordinator: Coordinator) {
     while let Some(topics) = deleted.recv().await {
-        coordinator.topics_deleted(topics).await;
+        coordinator.topics_deleted(&topics);
     }
 }
 

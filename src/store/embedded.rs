@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::oneshot;
 
-use super::{Incarnation, ShardId, StateStore, StoreError, StoreFuture, StoreStats};
+use super::{Incarnation, Outcome, ShardId, StateStore, StoreError, StoreFuture, StoreStats};
 use crate::coordinator::record::RawRecord;
 use file::{StateFile, Wanted, directory_of, io_error};
 use queue::{QUEUE_BYTES, Queue};
@@ -90,7 +90,7 @@ impl EmbeddedStore {
             path: path.display().to_string(),
             reason: format!("no thread for it: {error}"),
         })?;
-        let shards = result.recv().unwrap_or_else(|_| Err(ended(path)))?;
+        let shards = result.recv().unwrap_or(Err(StoreError::Ended))?;
         Ok(Self {
             path: path.to_owned(),
             queue,
@@ -113,7 +113,7 @@ impl EmbeddedStore {
     /// # Errors
     /// `OtherCluster`, or the disk says no.
     pub fn belong_to(&self, cluster_id: &str) -> StoreFuture<()> {
-        self.answer(self.queue.belong_to(cluster_id.to_owned()))
+        answer(self.queue.belong_to(cluster_id.to_owned()))
     }
 
     /// Counters and sizes, for metrics.
@@ -121,20 +121,20 @@ impl EmbeddedStore {
     pub fn stats(&self) -> Arc<StoreStats> {
         self.stats.clone()
     }
+}
 
-    fn answer<T: Send + 'static>(&self, result: oneshot::Receiver<Result<T, StoreError>>) -> StoreFuture<T> {
-        let path = self.path.clone();
-        Box::pin(async move { result.await.unwrap_or_else(|_| Err(ended(&path))) })
-    }
+/// What the thread answers.
+fn answer<T: Send + 'static>(result: oneshot::Receiver<Result<T, StoreError>>) -> StoreFuture<T> {
+    Box::pin(async move { result.await.unwrap_or(Err(StoreError::Ended)) })
 }
 
 impl StateStore for EmbeddedStore {
     fn load(&self, shard: ShardId) -> StoreFuture<(Incarnation, Vec<RawRecord>)> {
-        self.answer(self.queue.load(shard))
+        answer(self.queue.load(shard))
     }
 
-    fn append(&self, shard: ShardId, incarnation: Incarnation, batch: Vec<RawRecord>) -> StoreFuture<()> {
-        self.answer(self.queue.append(&self.path, shard, incarnation, batch))
+    fn append(&self, shard: ShardId, incarnation: Incarnation, batch: Vec<RawRecord>, outcome: Outcome) {
+        self.queue.append(&self.path, shard, incarnation, batch, outcome);
     }
 }
 
@@ -166,13 +166,6 @@ fn lock_directory(path: &Path) -> Result<File, StoreError> {
             }
             Err(TryLockError::Error(error)) => return Err(failed(error)),
         }
-    }
-}
-
-fn ended(path: &Path) -> StoreError {
-    StoreError::Io {
-        path: path.display().to_string(),
-        reason: "the store has ended".to_owned(),
     }
 }
 

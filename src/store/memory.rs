@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 
-use super::{Incarnation, ShardId, StateStore, StoreError, StoreFuture};
+use super::{Incarnation, Outcome, ShardId, StateStore, StoreError, StoreFuture};
 use crate::coordinator::record::RawRecord;
 
 /// Keeps records in a map. Batches are durable as soon as they are handed over.
@@ -90,8 +90,9 @@ impl StateStore for MemoryStore {
         Box::pin(std::future::ready(result))
     }
 
-    fn append(&self, shard: ShardId, incarnation: Incarnation, batch: Vec<RawRecord>) -> StoreFuture<()> {
-        let result = self.state().append(shard, incarnation, batch);
-        Box::pin(std::future::ready(result))
+    fn append(&self, shard: ShardId, incarnation: Incarnation, batch: Vec<RawRecord>, outcome: Outcome) {
+        // Told while it is locked: in the order of the calls.
+        let mut state = self.state();
+        outcome.tell(state.append(shard, incarnation, batch));
     }
 }

@@ -20,9 +20,9 @@ async fn a_new_shard_is_empty(store: Arc<dyn StateStore>) {
 async fn the_latest_value_of_each_key_is_loaded(store: Arc<dyn StateStore>) {
     let (incarnation, _) = store.load(A).await.unwrap();
     let first = vec![offset("g", 0, 1), offset("g", 1, 1), offset("g", 0, 2)];
-    store.append(A, incarnation, first).await.unwrap();
+    store.append_and_wait(A, incarnation, first).await.unwrap();
     store
-        .append(A, incarnation, vec![offset("g", 1, 3), offset("h", 0, 4)])
+        .append_and_wait(A, incarnation, vec![offset("g", 1, 3), offset("h", 0, 4)])
         .await
         .unwrap();
     let (_, records) = store.load(A).await.unwrap();
@@ -35,7 +35,7 @@ async fn the_latest_value_of_each_key_is_loaded(store: Arc<dyn StateStore>) {
 async fn batches_take_effect_in_the_order_of_the_calls_whoever_is_awaited_first(store: Arc<dyn StateStore>) {
     let (incarnation, _) = store.load(A).await.unwrap();
     let appends: Vec<_> = (0..200)
-        .map(|n| store.append(A, incarnation, vec![offset("g", n % 2, i64::from(n))]))
+        .map(|n| store.append_and_wait(A, incarnation, vec![offset("g", n % 2, i64::from(n))]))
         .collect();
     for append in appends.into_iter().rev() {
         append.await.unwrap();
@@ -46,7 +46,7 @@ async fn batches_take_effect_in_the_order_of_the_calls_whoever_is_awaited_first(
 
 async fn a_load_sees_every_append_called_before_it(store: Arc<dyn StateStore>) {
     let (incarnation, _) = store.load(A).await.unwrap();
-    let append = store.append(A, incarnation, vec![offset("g", 0, 7)]);
+    let append = store.append_and_wait(A, incarnation, vec![offset("g", 0, 7)]);
     let (_, records) = store.load(A).await.unwrap();
     assert_eq!(records, [offset("g", 0, 7)]);
     append.await.unwrap();
@@ -54,7 +54,7 @@ async fn a_load_sees_every_append_called_before_it(store: Arc<dyn StateStore>) {
 
 async fn an_append_happens_even_if_nobody_awaits_it(store: Arc<dyn StateStore>) {
     let (incarnation, _) = store.load(A).await.unwrap();
-    drop(store.append(A, incarnation, vec![offset("g", 0, 7)]));
+    drop(store.append_and_wait(A, incarnation, vec![offset("g", 0, 7)]));
     let (_, records) = store.load(A).await.unwrap();
     assert_eq!(records, [offset("g", 0, 7)]);
 }
@@ -67,9 +67,9 @@ async fn tombstones_remove_and_may_name_what_is_not_there(store: Arc<dyn StateSt
         tombstone("g", 0),
         tombstone("g", 9),
     ];
-    store.append(A, incarnation, batch).await.unwrap();
+    store.append_and_wait(A, incarnation, batch).await.unwrap();
     store
-        .append(A, incarnation, vec![tombstone("g", 1), offset("g", 2, 1)])
+        .append_and_wait(A, incarnation, vec![tombstone("g", 1), offset("g", 2, 1)])
         .await
         .unwrap();
     let (_, records) = store.load(A).await.unwrap();
@@ -79,9 +79,9 @@ async fn tombstones_remove_and_may_name_what_is_not_there(store: Arc<dyn StateSt
 async fn shards_do_not_see_each_other(store: Arc<dyn StateStore>) {
     let (a, _) = store.load(A).await.unwrap();
     let (b, _) = store.load(B).await.unwrap();
-    store.append(A, a, vec![offset("g", 0, 1)]).await.unwrap();
-    store.append(B, b, vec![offset("g", 0, 2)]).await.unwrap();
-    store.append(B, b, vec![tombstone("g", 1)]).await.unwrap();
+    store.append_and_wait(A, a, vec![offset("g", 0, 1)]).await.unwrap();
+    store.append_and_wait(B, b, vec![offset("g", 0, 2)]).await.unwrap();
+    store.append_and_wait(B, b, vec![tombstone("g", 1)]).await.unwrap();
     assert_eq!(store.load(A).await.unwrap().1, [offset("g", 0, 1)]);
     assert_eq!(store.load(B).await.unwrap().1, [offset("g", 0, 2)]);
     assert!(store.load(ShardId(1)).await.unwrap().1.is_empty());
@@ -92,24 +92,30 @@ async fn a_load_ends_the_incarnation_before_it_and_no_other(store: Arc<dyn State
     let (other, _) = store.load(B).await.unwrap();
     let (new, _) = store.load(A).await.unwrap();
     assert_ne!(old, new);
-    let refused = store.append(A, old, vec![offset("g", 0, 1)]).await.unwrap_err();
+    let refused = store
+        .append_and_wait(A, old, vec![offset("g", 0, 1)])
+        .await
+        .unwrap_err();
     assert!(matches!(refused, StoreError::Superseded), "{refused}");
-    store.append(A, new, vec![offset("g", 0, 2)]).await.unwrap();
-    store.append(B, other, vec![offset("g", 0, 3)]).await.unwrap();
+    store.append_and_wait(A, new, vec![offset("g", 0, 2)]).await.unwrap();
+    store.append_and_wait(B, other, vec![offset("g", 0, 3)]).await.unwrap();
     assert_eq!(store.load(A).await.unwrap().1, [offset("g", 0, 2)]);
 }
 
 async fn nothing_is_appended_before_the_first_load(store: Arc<dyn StateStore>) {
     let (incarnation, _) = store.load(A).await.unwrap();
-    let refused = store.append(B, incarnation, vec![offset("g", 0, 1)]).await.unwrap_err();
+    let refused = store
+        .append_and_wait(B, incarnation, vec![offset("g", 0, 1)])
+        .await
+        .unwrap_err();
     assert!(matches!(refused, StoreError::Superseded), "{refused}");
 }
 
 async fn an_empty_batch_is_an_append_like_any_other(store: Arc<dyn StateStore>) {
     let (old, _) = store.load(A).await.unwrap();
-    store.append(A, old, Vec::new()).await.unwrap();
+    store.append_and_wait(A, old, Vec::new()).await.unwrap();
     store.load(A).await.unwrap();
-    let refused = store.append(A, old, Vec::new()).await.unwrap_err();
+    let refused = store.append_and_wait(A, old, Vec::new()).await.unwrap_err();
     assert!(matches!(refused, StoreError::Superseded), "{refused}");
 }
 
@@ -157,13 +163,13 @@ async fn a_memory_store_that_fails_refuses_the_incarnation_until_a_load() {
     };
     store.fail_with(Some(failure));
     assert!(matches!(
-        store.append(A, incarnation, Vec::new()).await,
+        store.append_and_wait(A, incarnation, Vec::new()).await,
         Err(StoreError::Io { .. })
     ));
     assert!(store.load(A).await.is_err());
     store.fail_with(None);
     assert!(matches!(
-        store.append(A, incarnation, Vec::new()).await,
+        store.append_and_wait(A, incarnation, Vec::new()).await,
         Err(StoreError::Superseded)
     ));
     store.load(A).await.unwrap();

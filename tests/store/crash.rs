@@ -60,7 +60,7 @@ fn child_that_commits() {
 fn append(store: &dyn StateStore, shard: u32, incarnation: Incarnation, value: i64) -> convoke::store::StoreFuture<()> {
     let group = group_of(shard);
     let batch = vec![offset(&group, 0, value), offset(&group, 1, value)];
-    store.append(ShardId(shard), incarnation, batch)
+    store.append_and_wait(ShardId(shard), incarnation, batch)
 }
 
 /// A group that belongs to the shard.
@@ -189,7 +189,7 @@ async fn another_number_of_shards_moves_every_record_to_its_group_s_shard() {
             let shard = shard_of(group, shards);
             let (incarnation, _) = store.load(shard).await.unwrap();
             store
-                .append(shard, incarnation, vec![offset(group, 0, n), offset(group, 1, n)])
+                .append_and_wait(shard, incarnation, vec![offset(group, 0, n), offset(group, 1, n)])
                 .await
                 .unwrap();
         }

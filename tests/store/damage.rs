@@ -20,7 +20,7 @@ async fn good_file(path: &Path) -> Vec<u8> {
     let (incarnation, _) = store.load(ShardId(0)).await.unwrap();
     for value in 0..20 {
         let batch = (0..50).map(|partition| offset("group", partition, value)).collect();
-        store.append(ShardId(0), incarnation, batch).await.unwrap();
+        store.append_and_wait(ShardId(0), incarnation, batch).await.unwrap();
     }
     drop(store);
     fs::read(path).unwrap()
@@ -112,7 +112,7 @@ async fn a_flipped_byte_is_damage_or_means_nothing_after_a_crash_too() {
     let (incarnation, _) = store.load(ShardId(0)).await.unwrap();
     for value in 0..20 {
         let batch = (0..50).map(|partition| offset("group", partition, value)).collect();
-        store.append(ShardId(0), incarnation, batch).await.unwrap();
+        store.append_and_wait(ShardId(0), incarnation, batch).await.unwrap();
     }
     let good = fs::read(&path).unwrap();
     assert!(!flip(&image, &good, 0, 0).await, "the image itself is good");

@@ -70,7 +70,7 @@ async fn a_full_disk_refuses_and_room_again_is_enough() {
             .map(|n| offset(&format!("group-{n}"), 0, value))
             .collect::<Vec<_>>()
     };
-    store.append(ShardId(0), incarnation, batch(1)).await.unwrap();
+    store.append_and_wait(ShardId(0), incarnation, batch(1)).await.unwrap();
     fill(&tmpfs.path("filler"));
 
     // Pages that were freed before may still take a commit or two.
@@ -79,7 +79,7 @@ async fn a_full_disk_refuses_and_room_again_is_enough() {
     for value in 2..100 {
         let mut larger = batch(value);
         larger.extend((0..100 * value).map(|n| offset(&format!("more-{n}"), 0, value)));
-        match store.append(ShardId(0), incarnation, larger).await {
+        match store.append_and_wait(ShardId(0), incarnation, larger).await {
             Ok(()) => kept = value,
             Err(error) => {
                 failed = Some(error);
@@ -90,7 +90,10 @@ async fn a_full_disk_refuses_and_room_again_is_enough() {
     let error = failed.expect("a full disk takes no more");
     assert!(matches!(error, StoreError::Io { .. }), "{error}");
     assert!(error.to_string().contains("No space left on device"), "{error}");
-    let refused = store.append(ShardId(0), incarnation, batch(1000)).await.unwrap_err();
+    let refused = store
+        .append_and_wait(ShardId(0), incarnation, batch(1000))
+        .await
+        .unwrap_err();
     assert!(matches!(refused, StoreError::Superseded), "{refused}");
 
     fs::remove_file(tmpfs.path("filler")).unwrap();
@@ -99,7 +102,10 @@ async fn a_full_disk_refuses_and_room_again_is_enough() {
     for record in batch(kept) {
         assert_eq!(records.get(&record.key), Some(&record.value));
     }
-    store.append(ShardId(0), incarnation, batch(2000)).await.unwrap();
+    store
+        .append_and_wait(ShardId(0), incarnation, batch(2000))
+        .await
+        .unwrap();
     drop(store);
     let store = EmbeddedStore::open(&path, 1).unwrap();
     let records = by_key(store.load(ShardId(0)).await.unwrap().1);
@@ -150,11 +156,17 @@ async fn a_file_that_was_removed_under_its_process_is_not_written_to_and_not_mad
     let path = directory.path().join("state.redb");
     let store = EmbeddedStore::open(&path, 1).unwrap();
     let (incarnation, _) = store.load(ShardId(0)).await.unwrap();
-    store.append(ShardId(0), incarnation, records(0)).await.unwrap();
+    store
+        .append_and_wait(ShardId(0), incarnation, records(0))
+        .await
+        .unwrap();
     let kept = directory.path().join("kept");
     fs::rename(&path, &kept).unwrap();
 
-    let error = store.append(ShardId(0), incarnation, records(1000)).await.unwrap_err();
+    let error = store
+        .append_and_wait(ShardId(0), incarnation, records(1000))
+        .await
+        .unwrap_err();
     assert!(error.to_string().contains("removed or replaced"), "{error}");
     let error = store.load(ShardId(0)).await.unwrap_err();
     assert!(error.to_string().contains("removed or replaced"), "{error}");

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 use uuid::Uuid;
 
 use crate::coordinator::input::{InspectFailure, Presence, UpstreamGroup};
@@ -16,7 +16,7 @@ use crate::coordinator::request::*;
 use crate::coordinator::settings::Settings;
 use crate::runtime::{Coordinator, CoordinatorParts, GroupInspector, Inspection, InspectionFuture, TopicChecker};
 use crate::store::memory::MemoryStore;
-use crate::store::{Incarnation, ShardId, StateStore, StoreError, StoreFuture};
+use crate::store::{Incarnation, Outcome, ShardId, StateStore, StoreError, StoreFuture};
 use crate::telemetry::metrics::Metrics;
 use crate::wire::error_code::ErrorCode;
 
@@ -24,6 +24,8 @@ use crate::wire::error_code::ErrorCode;
 pub(super) struct TestStore {
     inner: Arc<MemoryStore>,
     open: watch::Sender<bool>,
+    /// To the gate, through which appends go in their order.
+    gate: mpsc::UnboundedSender<Box<dyn FnOnce() + Send>>,
     /// Loads that are still to fail.
     pub(super) failing_loads: AtomicUsize,
     /// Whether the next append fails.
@@ -35,9 +37,22 @@ pub(super) struct TestStore {
 
 impl TestStore {
     pub(super) fn new() -> Arc<Self> {
+        let open = watch::Sender::new(true);
+        let mut is_open = open.subscribe();
+        let (gate, mut waiting) = mpsc::unbounded_channel::<Box<dyn FnOnce() + Send>>();
+        tokio::spawn(async move {
+            while let Some(append) = waiting.recv().await {
+                // A store that is gone drops what waits.
+                match is_open.wait_for(|open| *open).await {
+                    Ok(_) => append(),
+                    Err(_) => return,
+                }
+            }
+        });
         Arc::new(Self {
             inner: Arc::new(MemoryStore::new()),
-            open: watch::Sender::new(true),
+            open,
+            gate,
             failing_loads: AtomicUsize::new(0),
             fails_next: AtomicBool::new(false),
             panics: AtomicBool::new(false),
@@ -82,18 +97,17 @@ impl StateStore for TestStore {
         self.inner.load(shard)
     }
 
-    fn append(&self, shard: ShardId, incarnation: Incarnation, batch: Vec<RawRecord>) -> StoreFuture<()> {
+    fn append(&self, shard: ShardId, incarnation: Incarnation, batch: Vec<RawRecord>, outcome: Outcome) {
         assert!(!self.panics.load(Ordering::SeqCst), "told to panic");
         self.batches.lock().expect("no panic").push((shard, batch.clone()));
         let fails = self.fails_next.swap(false, Ordering::SeqCst);
-        let (inner, mut open) = (Arc::clone(&self.inner), self.open.subscribe());
-        Box::pin(async move {
-            open.wait_for(|open| *open).await.expect("the store lives");
-            if fails {
-                return Err(broken());
-            }
-            inner.append(shard, incarnation, batch).await
-        })
+        let inner = Arc::clone(&self.inner);
+        let append = move || {
+            inner.fail_with(fails.then(broken));
+            inner.append(shard, incarnation, batch, outcome);
+            inner.fail_with(None);
+        };
+        self.gate.send(Box::new(append)).expect("the gate is kept");
     }
 }
 

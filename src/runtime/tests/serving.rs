@@ -184,7 +184,7 @@ async fn offsets_of_deleted_topics_go_also_when_the_shard_was_loading() {
     for group_id in ["a", "b", "c"] {
         coordinator.call(group_id, commit(group_id, 0, 42)).await;
     }
-    coordinator.topics_deleted(vec![orders.clone()]).await;
+    coordinator.topics_deleted(std::slice::from_ref(&orders));
     for group_id in ["a", "b", "c"] {
         assert!(offsets(coordinator.call(group_id, fetch(group_id)).await).is_empty());
         coordinator.call(group_id, commit(group_id, 0, 43)).await;
@@ -193,7 +193,7 @@ async fn offsets_of_deleted_topics_go_also_when_the_shard_was_loading() {
 
     store.failing_loads.store(2, std::sync::atomic::Ordering::SeqCst);
     let coordinator = start_with(&store, TestInspector::new(), 2);
-    coordinator.topics_deleted(vec![orders.clone(), orders]).await;
+    coordinator.topics_deleted(&[orders.clone(), orders]);
     assert_eq!(
         coordinator.call("a", fetch("a")).await,
         unavailable(ErrorCode::COORDINATOR_LOAD_IN_PROGRESS)
@@ -235,7 +235,7 @@ async fn every_load_has_the_topics_looked_for_that_offsets_are_stored_for() {
     // Told, and the store fails before it is written: it is looked for anew, and told again.
     store.fails_next.store(true, std::sync::atomic::Ordering::SeqCst);
     let mut states = coordinator.subscribe();
-    coordinator.topics_deleted(vec![orders.clone()]).await;
+    coordinator.topics_deleted(std::slice::from_ref(&orders));
     states
         .wait_for(|state| state.failed == 1)
         .await
@@ -244,7 +244,7 @@ async fn every_load_has_the_topics_looked_for_that_offsets_are_stored_for() {
     assert_eq!(loads(), [both]);
     let found = offsets(coordinator.call("b", fetch("b")).await);
     assert_eq!(found, BTreeMap::from([(0, 42)]));
-    coordinator.topics_deleted(vec![orders]).await;
+    coordinator.topics_deleted(&[orders]);
     let left = [("a", false), ("b", false), ("c", true)];
     for (group_id, is_left) in left {
         let found = offsets(coordinator.call(group_id, fetch(group_id)).await);

@@ -8,7 +8,7 @@ use std::time::Instant;
 use tokio::sync::oneshot;
 
 use crate::coordinator::record::RawRecord;
-use crate::store::{Incarnation, ShardId, StoreError};
+use crate::store::{Incarnation, Outcome, ShardId, StoreError};
 
 /// More than this may not wait: memory stays bounded when the disk stands still.
 pub(super) const QUEUE_BYTES: usize = 256 * 1024 * 1024;
@@ -40,13 +40,12 @@ pub(super) struct Append {
     pub(super) incarnation: Incarnation,
     pub(super) batch: Vec<RawRecord>,
     pub(super) since: Instant,
-    done: oneshot::Sender<Result<(), StoreError>>,
+    outcome: Outcome,
 }
 
 impl Append {
     pub(super) fn answer(self, result: Result<(), StoreError>) {
-        // The caller may have given up waiting.
-        let _ = self.done.send(result);
+        self.outcome.tell(result);
     }
 
     fn bytes(&self) -> usize {
@@ -82,6 +81,8 @@ struct State {
     tasks: VecDeque<Task>,
     bytes: usize,
     closed: bool,
+    /// The thread waits for the first task.
+    thread_waits: bool,
 }
 
 impl Queue {
@@ -112,14 +113,14 @@ impl Queue {
         shard: ShardId,
         incarnation: Incarnation,
         batch: Vec<RawRecord>,
-    ) -> oneshot::Receiver<Result<(), StoreError>> {
-        let (done, result) = oneshot::channel();
+        outcome: Outcome,
+    ) {
         let mut append = Append {
             shard,
             incarnation,
             batch,
             since: Instant::now(),
-            done,
+            outcome,
         };
         let mut state = self.state();
         let task = if state.bytes.saturating_add(append.bytes()) > self.limit {
@@ -133,7 +134,6 @@ impl Queue {
             Task::Append(append)
         };
         self.push(&mut state, task);
-        result
     }
 
     /// A task that comes after the end is dropped, which its caller sees.
@@ -141,16 +141,21 @@ impl Queue {
         if !state.closed {
             state.bytes += task.bytes();
             state.tasks.push_back(task);
-            self.filled.notify_one();
+            // A thread that works looks by itself when it is done.
+            if std::mem::take(&mut state.thread_waits) {
+                self.filled.notify_one();
+            }
         }
     }
 
     /// Waits for tasks and takes as many as make one transaction; `None` when closed and empty.
     pub(super) fn take(&self) -> Option<Vec<Task>> {
-        let mut state = self
-            .filled
-            .wait_while(self.state(), |state| state.tasks.is_empty() && !state.closed)
-            .unwrap_or_else(PoisonError::into_inner);
+        let nothing_to_do = |state: &mut State| {
+            state.thread_waits = state.tasks.is_empty() && !state.closed;
+            state.thread_waits
+        };
+        let state = self.filled.wait_while(self.state(), nothing_to_do);
+        let mut state = state.unwrap_or_else(PoisonError::into_inner);
         let mut taken = Vec::new();
         let mut bytes = 0;
         while bytes < TRANSACTION_BYTES

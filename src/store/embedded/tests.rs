@@ -160,22 +160,28 @@ async fn a_disk_with_room_again_needs_no_restart() {
     let store = fixture.store(QUEUE_BYTES);
     let (incarnation, _) = store.load(SHARD).await.unwrap();
     let (other, _) = store.load(OTHER).await.unwrap();
-    store.append(SHARD, incarnation, batch("a", 1)).await.unwrap();
+    store.append_and_wait(SHARD, incarnation, batch("a", 1)).await.unwrap();
 
     fixture.disk.full.store(true, Ordering::SeqCst);
-    let error = store.append(SHARD, incarnation, batch("a", 2)).await.unwrap_err();
+    let error = store
+        .append_and_wait(SHARD, incarnation, batch("a", 2))
+        .await
+        .unwrap_err();
     assert!(matches!(error, StoreError::Io { .. }), "{error}");
     assert!(error.to_string().contains("state.redb"), "{error}");
-    let refused = store.append(SHARD, incarnation, batch("a", 3)).await.unwrap_err();
+    let refused = store
+        .append_and_wait(SHARD, incarnation, batch("a", 3))
+        .await
+        .unwrap_err();
     assert!(matches!(refused, StoreError::Superseded), "{refused}");
     assert!(store.load(SHARD).await.is_err());
 
     fixture.disk.full.store(false, Ordering::SeqCst);
     let (incarnation, records) = reload(&store, SHARD).await;
     assert_eq!(records, batch("a", 1));
-    store.append(SHARD, incarnation, batch("a", 4)).await.unwrap();
+    store.append_and_wait(SHARD, incarnation, batch("a", 4)).await.unwrap();
     // The other shard had nothing in the transaction that failed: it goes on as it was.
-    store.append(OTHER, other, batch("b", 1)).await.unwrap();
+    store.append_and_wait(OTHER, other, batch("b", 1)).await.unwrap();
     drop(store);
     let store = fixture.store(QUEUE_BYTES);
     assert_eq!(store.load(SHARD).await.unwrap().1, batch("a", 4));
@@ -188,11 +194,14 @@ async fn a_failed_sync_acknowledges_nothing() {
     let store = fixture.store(QUEUE_BYTES);
     let (incarnation, _) = store.load(SHARD).await.unwrap();
     fixture.disk.sync_fails.store(true, Ordering::SeqCst);
-    store.append(SHARD, incarnation, batch("a", 1)).await.unwrap_err();
+    store
+        .append_and_wait(SHARD, incarnation, batch("a", 1))
+        .await
+        .unwrap_err();
     assert_eq!((store.stats().batches(), store.stats().failures()), (0, 1));
     fixture.disk.sync_fails.store(false, Ordering::SeqCst);
     let (incarnation, _) = reload(&store, SHARD).await;
-    store.append(SHARD, incarnation, batch("a", 2)).await.unwrap();
+    store.append_and_wait(SHARD, incarnation, batch("a", 2)).await.unwrap();
 }
 
 #[tokio::test]
@@ -204,7 +213,7 @@ async fn whichever_write_fails_what_was_acknowledged_stays() {
         fixture.disk.remaining.store(limit, Ordering::SeqCst);
         let mut acknowledged = 0;
         for value in 1..=8 {
-            match store.append(SHARD, incarnation, batch("a", value)).await {
+            match store.append_and_wait(SHARD, incarnation, batch("a", value)).await {
                 Ok(()) => acknowledged = value,
                 Err(_) => break,
             }
@@ -226,9 +235,12 @@ async fn a_panic_in_the_database_is_an_error_and_not_the_end() {
     let fixture = Fixture::new();
     let store = fixture.store(QUEUE_BYTES);
     let (incarnation, _) = store.load(SHARD).await.unwrap();
-    store.append(SHARD, incarnation, batch("a", 1)).await.unwrap();
+    store.append_and_wait(SHARD, incarnation, batch("a", 1)).await.unwrap();
     fixture.disk.panics.store(true, Ordering::SeqCst);
-    let error = store.append(SHARD, incarnation, batch("a", 2)).await.unwrap_err();
+    let error = store
+        .append_and_wait(SHARD, incarnation, batch("a", 2))
+        .await
+        .unwrap_err();
     let StoreError::Damaged { reason, .. } = error else {
         panic!("{error}");
     };
@@ -246,7 +258,7 @@ async fn what_waits_for_the_disk_is_written_together() {
     let before = store.stats().commits();
     fixture.disk.hold(true);
     let waiting: Vec<_> = (0..100)
-        .map(|value| store.append(SHARD, incarnation, batch("a", value)))
+        .map(|value| store.append_and_wait(SHARD, incarnation, batch("a", value)))
         .collect();
     fixture.disk.hold(false);
     for append in waiting {
@@ -269,9 +281,9 @@ async fn a_full_queue_refuses_and_so_does_all_that_builds_on_what_was_refused() 
         records
     };
     let waiting: Vec<_> = (0..3)
-        .map(|value| store.append(SHARD, incarnation, large(value)))
+        .map(|value| store.append_and_wait(SHARD, incarnation, large(value)))
         .collect();
-    let last = store.append(SHARD, incarnation, batch("a", 9));
+    let last = store.append_and_wait(SHARD, incarnation, batch("a", 9));
     fixture.disk.hold(false);
     let mut results = Vec::new();
     for append in waiting {
@@ -283,7 +295,7 @@ async fn a_full_queue_refuses_and_so_does_all_that_builds_on_what_was_refused() 
     assert!(results[refused + 1..].iter().all(Result::is_err));
     assert!(matches!(last.await, Err(StoreError::Superseded)));
     let (incarnation, _) = store.load(SHARD).await.unwrap();
-    store.append(SHARD, incarnation, batch("a", 10)).await.unwrap();
+    store.append_and_wait(SHARD, incarnation, batch("a", 10)).await.unwrap();
 }
 
 #[tokio::test]
@@ -291,7 +303,7 @@ async fn dropping_the_store_writes_what_waits() {
     let fixture = Fixture::new();
     let store = fixture.store(QUEUE_BYTES);
     let (incarnation, _) = store.load(SHARD).await.unwrap();
-    let waiting = store.append(SHARD, incarnation, batch("a", 5));
+    let waiting = store.append_and_wait(SHARD, incarnation, batch("a", 5));
     drop(store);
     waiting.await.unwrap();
     assert_eq!(fixture.store(QUEUE_BYTES).load(SHARD).await.unwrap().1, batch("a", 5));
@@ -308,7 +320,10 @@ async fn the_hook_hears_of_every_durable_batch() {
     });
     let (incarnation, _) = store.load(SHARD).await.unwrap();
     for value in 0..3 {
-        store.append(SHARD, incarnation, batch("a", value)).await.unwrap();
+        store
+            .append_and_wait(SHARD, incarnation, batch("a", value))
+            .await
+            .unwrap();
     }
     assert_eq!(heard.load(Ordering::SeqCst), 3);
     assert!(store.stats().file_bytes() > 0);
