@@ -89,6 +89,16 @@ impl RebalanceReason {
         Self::OverCapacity,
     ];
 
+    /// Those for which members are taken out.
+    pub const OF_REMOVALS: [Self; 6] = [
+        Self::MemberLeft,
+        Self::MemberRemovedByAdmin,
+        Self::SessionExpired,
+        Self::JoinTimedOut,
+        Self::SyncTimedOut,
+        Self::OverCapacity,
+    ];
+
     /// The metric label.
     #[must_use]
     pub const fn label(self) -> &'static str {

@@ -2,6 +2,7 @@
 //! together.
 
 use std::collections::BTreeMap;
+use std::ops::Bound;
 
 use uuid::Uuid;
 
@@ -20,6 +21,10 @@ use super::request::{
 };
 use super::timer::GroupTimer;
 use crate::wire::error_code::ErrorCode;
+
+/// Groups that are looked at, and offsets that expire, in one go: others wait for it, and it is one batch for the store.
+const EXPIRY_GROUPS_MAX: usize = 1_000;
+const EXPIRY_OFFSETS_MAX: usize = 1_000;
 
 /// The state that DescribeGroups gives a group that does not exist.
 const DEAD: &str = "Dead";
@@ -176,24 +181,38 @@ impl Groups {
         count
     }
 
-    /// Drops what has run out of its retention: offsets, then groups that have none left and nobody in them.
-    pub(super) fn expire(&mut self, cx: &mut Context<'_>) {
+    /// Drops what has run out of its retention: offsets, then groups that have none left and nobody in them. Looks at so
+    /// many groups from this one on (`None`: the first), and drops so many offsets, as one batch bears; gives the group to go
+    /// on with.
+    pub(super) fn expire(&mut self, from: Option<&Text>, cx: &mut Context<'_>) -> Option<Text> {
         let mut count = 0;
-        let group_ids: Vec<Text> = self.groups.keys().cloned().collect();
-        for group_id in group_ids {
+        let from = from.map_or(Bound::Unbounded, Bound::Included);
+        let mut group_ids = self
+            .groups
+            .range::<Text, _>((from, Bound::Unbounded))
+            .map(|(group_id, _)| group_id.clone());
+        let looked_at: Vec<Text> = group_ids.by_ref().take(EXPIRY_GROUPS_MAX).collect();
+        let mut rest = group_ids.next();
+        for group_id in looked_at {
             let Some(group) = self.groups.get(&group_id) else {
                 continue;
             };
             let is_abandoned = group.is_abandoned();
-            let records = match group.offset_expiry(cx.settings.offsets_retention_ms) {
+            let mut records = match group.offset_expiry(cx.settings.offsets_retention_ms) {
                 Some(expiry) => {
                     let subscribed = |topic: &str| group.is_subscribed_to(topic);
                     self.offsets.expire(&group_id, expiry, cx.now.wall_ms, subscribed)
                 }
                 None => Vec::new(),
             };
+            records.truncate(EXPIRY_OFFSETS_MAX - count);
             count += records.len();
             self.write_all(records, cx);
+            if count == EXPIRY_OFFSETS_MAX {
+                // Of this group more may be left.
+                rest = Some(group_id);
+                break;
+            }
             if is_abandoned && self.offsets.count(&group_id) == 0 {
                 self.remove(&group_id, cx);
             }
@@ -201,6 +220,7 @@ impl Groups {
         if count > 0 {
             cx.event(Event::OffsetsExpired { count });
         }
+        rest
     }
 
     pub(super) fn describe(&self, group_id: &Text) -> DescribeGroupResponse {

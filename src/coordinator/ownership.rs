@@ -21,6 +21,8 @@ const PRESENCE_HOLDS_MS: u64 = 1_000;
 const TYPE_HOLDS_MS: u64 = 30_000;
 /// Who is in the way of a take-over is told at most once in this time, in milliseconds.
 const REFUSAL_TOLD_AGAIN_MS: u64 = 30_000;
+/// Marks that are dropped at a time.
+const EXPIRY_MARKS_MAX: usize = 1_000;
 /// How long a mark outlives the retention of offsets, in milliseconds.
 const MARK_GRACE_MS: i64 = 24 * 60 * 60 * 1_000;
 
@@ -169,7 +171,7 @@ impl Ownership {
         }
     }
 
-    /// Drops the marks that have outlived their groups for long enough.
+    /// Drops marks that have outlived their groups for long enough; what is too much for one batch waits for the next time.
     pub(super) fn expire(&mut self, exists: impl Fn(&str) -> bool, cx: &mut Context<'_>) {
         let holds_ms = cx.settings.offsets_retention_ms.saturating_add(MARK_GRACE_MS);
         let is_old = |mark: &GroupOwnedValue| cx.now.wall_ms.saturating_sub(mark.since_ms) >= holds_ms;
@@ -177,7 +179,10 @@ impl Ownership {
             .marks
             .iter()
             .filter(|(group_id, mark)| is_old(mark) && !exists(group_id));
-        let old: Vec<Text> = old.map(|(group_id, _)| group_id.clone()).collect();
+        let old: Vec<Text> = old
+            .map(|(group_id, _)| group_id.clone())
+            .take(EXPIRY_MARKS_MAX)
+            .collect();
         for group_id in old {
             self.write(&group_id, None, cx);
         }

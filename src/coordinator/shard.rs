@@ -30,6 +30,9 @@ const RENEW_EVERY_MS: u64 = 1_000;
 /// How often a shard with group timers wants a step, so that a stall shows, in milliseconds.
 const STEP_AT_LEAST_EVERY_MS: u64 = 1_000;
 
+/// The pause within a pass over what has run out of its retention, in milliseconds: requests come in between.
+const EXPIRY_PAUSE_MS: u64 = 10;
+
 /// Which partition of `__consumer_offsets` the shard stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ShardNumber(pub u32);
@@ -42,6 +45,8 @@ pub struct Shard {
     ownership: Ownership,
     timers: Timers,
     member_ids: MemberIds,
+    /// The group that a pass over what has run out of its retention goes on with; `None` between two passes.
+    expiry_rest: Option<Text>,
     /// What came of loading; part of the first step.
     effects: Effects,
     last_step_ms: Option<u64>,
@@ -64,6 +69,7 @@ impl Shard {
             timers: Timers::default(),
             // Shards that share a seed still make ids of their own.
             member_ids: MemberIds::new(seed ^ (u64::from(number.0) << 32)),
+            expiry_rest: None,
             effects: Effects::default(),
             last_step_ms: None,
             appended: Lsn::default(),
@@ -250,10 +256,16 @@ impl Shard {
     }
 
     fn expire(&mut self, now: Now) {
+        let from = self.expiry_rest.take();
         let (groups, ownership, mut cx) = self.lend(now);
-        groups.expire(&mut cx);
-        ownership.expire(|group_id| groups.contains(group_id), &mut cx);
-        self.arm_expiry(now);
+        let rest = groups.expire(from.as_ref(), &mut cx);
+        if rest.is_some() {
+            self.timers.arm(now.monotonic_ms, TimerKey::Expiry, EXPIRY_PAUSE_MS);
+        } else {
+            ownership.expire(|group_id| groups.contains(group_id), &mut cx);
+            self.arm_expiry(now);
+        }
+        self.expiry_rest = rest;
     }
 
     fn arm_expiry(&mut self, now: Now) {

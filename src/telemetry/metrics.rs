@@ -1,6 +1,7 @@
 //! Every metric in one struct. Children are resolved once (at start, or when an API or error is first seen): nothing on the
 //! data path looks up a label. Names are `convoke_…`; what every process shows keeps its usual name (`process_…`).
 
+use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
 use prometheus::{
@@ -28,6 +29,8 @@ pub struct Metrics {
     pub accept_failures: IntCounter,
     /// Of the bytes of requests and responses, those that the kernel moved without copying them through the process.
     pub spliced_bytes: IntCounter,
+    /// Of `limits.owned_memory_max`, what requests hold.
+    pub owned_memory: IntGauge,
     /// Nodes that got no listener, counted each time it was tried.
     pub listener_failures: IntCounter,
     connections_closed: Vec<IntCounter>,
@@ -79,10 +82,10 @@ pub struct AccessMetrics {
 /// What the coordinator's events count.
 #[derive(Debug)]
 struct CoordinatorMetrics {
-    rebalances_started: Vec<IntCounter>,
+    rebalances_started: BTreeMap<RebalanceReason, IntCounter>,
     rebalances_completed: IntCounter,
     rebalance_seconds: Histogram,
-    members_removed: Vec<IntCounter>,
+    members_removed: BTreeMap<RebalanceReason, IntCounter>,
     groups_emptied: IntCounter,
     groups_deleted: IntCounter,
     groups_taken_over: IntCounter,
@@ -131,6 +134,10 @@ impl Metrics {
         let unknown_api = ApiMetrics::new(&api_vecs, "unknown");
         let metrics = Self {
             connections_open: make.gauge("convoke_connections", "Client connections that are open."),
+            owned_memory: make.gauge(
+                "convoke_owned_memory_bytes",
+                "Bytes of limits.owned_memory_max that requests hold.",
+            ),
             connections_opened: make.counter(
                 "convoke_connections_opened_total",
                 "Client connections that were accepted.",
@@ -269,15 +276,16 @@ impl AccessMetrics {
 
 impl CoordinatorMetrics {
     fn new(make: &Maker<'_>) -> Self {
-        let by_reason = |name, help| {
+        let by_reason = |reasons: &[RebalanceReason], name, help| {
             let vec = make.counters(name, help, &["reason"]);
-            let children = RebalanceReason::ALL
+            let children = reasons
                 .iter()
-                .map(|reason| vec.with_label_values(&[reason.label()]));
+                .map(|reason| (*reason, vec.with_label_values(&[reason.label()])));
             children.collect()
         };
         Self {
             rebalances_started: by_reason(
+                &RebalanceReason::ALL,
                 "convoke_rebalances_started_total",
                 "Rebalances of classic groups that began, by what caused them.",
             ),
@@ -291,6 +299,7 @@ impl CoordinatorMetrics {
                 &[0.01, 0.05, 0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0],
             ),
             members_removed: by_reason(
+                &RebalanceReason::OF_REMOVALS,
                 "convoke_members_removed_total",
                 "Members taken out of their groups, by reason.",
             ),
@@ -382,12 +391,8 @@ impl GroupMetrics {
     }
 }
 
-fn inc_reason(counters: &[IntCounter], reason: RebalanceReason) {
-    if let Some(counter) = RebalanceReason::ALL
-        .iter()
-        .position(|known| *known == reason)
-        .and_then(|index| counters.get(index))
-    {
+fn inc_reason(counters: &BTreeMap<RebalanceReason, IntCounter>, reason: RebalanceReason) {
+    if let Some(counter) = counters.get(&reason) {
         counter.inc();
     }
 }

@@ -40,13 +40,16 @@ impl ClassicGroup {
         let is_initial = self.state == State::Empty;
         self.transition(State::PreparingRebalance, cx);
         self.rebalancing_since_ms.get_or_insert(cx.now.monotonic_ms);
-        cx.event(Event::RebalanceStarted {
-            group_id: self.id.clone(),
-            generation_id: self.generation_id,
-            reason: cause.reason,
-            member_id: cause.member_id,
-            client_reason: cause.client_reason,
-        });
+        // Where nobody is left to rebalance, the group becomes empty and that is all.
+        if !self.members.is_empty() || !self.pending_joins.is_empty() {
+            cx.event(Event::RebalanceStarted {
+                group_id: self.id.clone(),
+                generation_id: self.generation_id,
+                reason: cause.reason,
+                member_id: cause.member_id,
+                client_reason: cause.client_reason,
+            });
+        }
         let timeout_ms = self.members.rebalance_timeout_ms();
         if is_initial {
             let delay_ms = cx.settings.group_initial_rebalance_delay_ms;

@@ -89,6 +89,19 @@ fn members_that_leave_together_cause_one_rebalance() {
 }
 
 #[test]
+fn the_last_to_leave_rebalances_nobody() {
+    let mut test = GroupTest::new();
+    let ids = test.stable_group(1);
+    test.events.clear();
+    assert_eq!(test.leave(&[(&ids[0], None)]), [ErrorCode::NONE]);
+    assert!(
+        matches!(test.events[..], [Event::MemberRemoved { .. }, Event::GroupEmpty { .. }]),
+        "{:?}",
+        test.events
+    );
+}
+
+#[test]
 fn the_next_in_line_leads_when_the_leader_leaves() {
     let mut test = GroupTest::new();
     let ids = test.stable_group(3);

@@ -9,7 +9,7 @@ use super::requests::{
 use crate::coordinator::event::Event;
 use crate::coordinator::input::Input;
 use crate::coordinator::record::{GroupOwnedValue, Record};
-use crate::coordinator::request::{JoinGroupRequest, OffsetCommitRequest, Protocol, Text};
+use crate::coordinator::request::{JoinGroupRequest, OffsetCommitPartition, OffsetCommitRequest, Protocol, Text};
 use crate::coordinator::settings::Settings;
 use crate::wire::error_code::ErrorCode;
 
@@ -235,4 +235,36 @@ fn a_shorter_interval_counts_at_once_and_the_same_one_again_postpones_nothing() 
     test.input(settings(1_000));
     test.advance_ms(MINUTE_MS);
     assert_eq!(test.fetch("t"), -1);
+}
+
+#[test]
+fn a_pass_over_much_that_has_run_out_is_many_small_batches() {
+    let mut test = hourly();
+    for group in 0..3 {
+        let mut commit = commit_of(1);
+        commit.group_id = format!("group-{group}").as_str().into();
+        let one = commit_topic("t", 1);
+        let partitions = (0..1_500).map(|partition| OffsetCommitPartition {
+            partition,
+            ..one.partitions[0].clone()
+        });
+        commit.topics[0].partitions = partitions.collect();
+        test.commit(commit);
+    }
+    test.events.clear();
+    let before = test.appended();
+    test.advance_ms(70 * MINUTE_MS);
+    let expired: Vec<usize> = test
+        .events
+        .iter()
+        .filter_map(|event| match event {
+            Event::OffsetsExpired { count } => Some(*count),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(expired.iter().sum::<usize>(), 4_500);
+    assert!(expired.iter().all(|count| *count <= 1_000), "{expired:?}");
+    assert!(test.appended().0 - before.0 >= 5);
+    let deleted = |event: &&Event| matches!(event, Event::GroupDeleted { .. });
+    assert_eq!(test.events.iter().filter(deleted).count(), 3);
 }
