@@ -178,6 +178,8 @@ pub struct LimitsConfig {
     pub frame_max: usize,
     /// Bytes of the largest request that ends here and so is held in memory.
     pub owned_request_max: usize,
+    /// Bytes of all such requests together, but for those that fit a connection's buffer.
+    pub owned_memory_max: usize,
     pub connections_max: usize,
     pub connections_max_per_ip: usize,
     /// A client that sends nothing for so long, with nothing under way, is disconnected.

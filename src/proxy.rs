@@ -8,6 +8,7 @@
 //! | `sasl` | what passing SASL frames tell about a client |
 //! | [`api_versions`] | what a client is offered |
 //! | [`rewrite`] | addresses in answers |
+//! | `owned_memory` | the memory that long requests which end here share |
 //! | `pipes` | what large frames go through without being copied |
 //! | [`stop`] | draining |
 //!
@@ -18,6 +19,7 @@ pub mod api_versions;
 mod connection;
 mod listener;
 pub mod listeners;
+mod owned_memory;
 mod pipes;
 pub mod rewrite;
 mod sasl;

@@ -128,6 +128,14 @@ fn limits(reader: &mut Reader, config: &Config) {
             "larger than limits.frame_max, which every request must fit in",
         );
     }
+    if limits.owned_request_max > limits.owned_memory_max {
+        let key = "limits.owned_memory_max";
+        reader.problem(
+            reader.place(key),
+            key,
+            "smaller than limits.owned_request_max, so the largest request would wait for ever",
+        );
+    }
     if limits.connections_max_per_ip > limits.connections_max && reader.is_given("limits.connections_max_per_ip") {
         let key = "limits.connections_max_per_ip";
         reader.problem(

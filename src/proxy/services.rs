@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::listeners::Listeners;
+use super::owned_memory::OwnedMemory;
 use super::pipes::Pipes;
 use super::stop::Stop;
 use crate::config::{Config, LimitsConfig, UpstreamConfig};
@@ -23,6 +24,7 @@ pub struct Services {
     pub listeners: Arc<Listeners>,
     pub stop: Stop,
     pub(crate) pipes: Pipes,
+    pub(crate) owned_memory: OwnedMemory,
     /// Lets through one warning in a while about connections that failed.
     pub complaints: LogLimit,
     /// The origin of the monotonic milliseconds that sessions are measured in.
@@ -42,6 +44,7 @@ impl Services {
         stop: Stop,
     ) -> Self {
         Self {
+            owned_memory: OwnedMemory::new(config.limits.owned_memory_max, metrics.owned_memory.clone()),
             limits: config.limits.clone(),
             upstream: config.upstream.clone(),
             metrics,

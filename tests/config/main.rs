@@ -212,6 +212,7 @@ settings:
 limits:
   frame_max: 1MiB
   owned_request_max: 2MiB
+  owned_memory_max: 1536KiB
 "
     );
     expect_messages(
@@ -222,6 +223,7 @@ limits:
             "convoke.yaml:7:11: admin.listen: 127.0.0.1:19092 is the port of listen.bootstrap (0.0.0.0:19092) too; give it another",
             "convoke.yaml:9:33: settings.group.min.session.timeout.ms: 20 is larger than group.max.session.timeout.ms (10)",
             "convoke.yaml:13:22: limits.owned_request_max: larger than limits.frame_max, which every request must fit in",
+            "convoke.yaml:14:21: limits.owned_memory_max: smaller than limits.owned_request_max, so the largest request would wait for ever",
         ],
     );
 }

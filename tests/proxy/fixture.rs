@@ -195,6 +195,7 @@ fn config(upstream: SocketAddr) -> Config {
         limits: LimitsConfig {
             frame_max: FRAME_MAX,
             owned_request_max: 1024 * 1024,
+            owned_memory_max: 2 * 1024 * 1024,
             connections_max: 100,
             connections_max_per_ip: 100,
             idle_timeout: Duration::from_secs(600),

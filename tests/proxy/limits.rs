@@ -6,6 +6,7 @@ use convoke::telemetry::close_reason::CloseReason;
 
 use crate::fixture::Fixture;
 use crate::frames::{correlation_id, heartbeat, join_group, list_offsets, offsets};
+use crate::raw::soon;
 
 const SHORT: Duration = Duration::from_millis(200);
 
@@ -77,7 +78,7 @@ async fn a_client_that_does_not_take_its_answers_is_disconnected() {
     let answer = crate::frames::response(2, 1, 1, &vec![0; 64 * 1024 * 1024]);
     // It ends when the proxy has given the client up.
     let sent = tokio::io::AsyncWriteExt::write_all(&mut upstream.stream, &answer);
-    crate::raw::soon("the end", sent).await.expect_err("nobody reads");
+    soon("the end", sent).await.expect_err("nobody reads");
     fixture.ended(CloseReason::ClientStalled).await;
 }
 
@@ -113,7 +114,7 @@ async fn answers_made_here_do_not_pile_up_for_a_client_that_does_not_read() {
     upstream.frame().await;
     let beats: Vec<u8> = (0..20_000).flat_map(heartbeat).collect();
     let write = tokio::io::AsyncWriteExt::write_all(&mut client.stream, &beats);
-    crate::raw::soon("the kernel's taking them", write).await.expect("open");
+    soon("the kernel's taking them", write).await.expect("open");
     let answered = || fixture.metric("convoke_requests_total{api=\"Heartbeat\"}");
     let mut before = -1.0;
     while answered() > before {
@@ -126,4 +127,61 @@ async fn answers_made_here_do_not_pile_up_for_a_client_that_does_not_read() {
     for id in 0..20_000 {
         assert_eq!(correlation_id(&client.frame().await), id);
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn long_requests_that_end_here_share_a_bound_which_stalled_ones_cannot_keep() {
+    const LONG: usize = 1000 * 1024;
+    let fixture = Fixture::start().await;
+    let held = || fixture.metric("convoke_owned_memory_bytes");
+    let half = &join_group(1, "g", LONG)[..LONG / 2];
+    // Two find memory, of 2 MiB; the third waits for its turn.
+    let mut stalled = Vec::new();
+    for _ in 0..3 {
+        let mut client = fixture.client().await;
+        client.send(half).await;
+        stalled.push(client);
+    }
+    let taken = (2 * join_group(1, "g", LONG).len()) as f64;
+    soon("two turns", async {
+        while held() < taken {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    })
+    .await;
+    let mut long = fixture.client().await;
+    long.send(&join_group(7, "", LONG)).await;
+    let mut short = fixture.client().await;
+    short.send(&heartbeat(8)).await;
+    assert_eq!(correlation_id(&short.frame().await), 8);
+    long.silent().await;
+    assert_eq!(held(), taken);
+    for client in &mut stalled[..2] {
+        client.closed().await;
+    }
+    assert_eq!(correlation_id(&long.frame().await), 7);
+    fixture.ended(CloseReason::ClientStalled).await;
+    stalled[2].closed().await;
+    assert_eq!(held(), 0.0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_bound_holds_whoever_sends_halves_and_goes() {
+    let fixture = Fixture::start().await;
+    let request = join_group(1, "", 900 * 1024);
+    let mut hostile = tokio::task::JoinSet::new();
+    for number in 0..40 {
+        let (node, half) = (fixture.node(), request[..100 * 1024 + number * 1024].to_vec());
+        hostile.spawn(async move {
+            let mut client = crate::raw::Raw::connect(node).await;
+            client.send(&half).await;
+        });
+    }
+    while let Some(gone) = hostile.join_next().await {
+        gone.expect("it sent its half");
+        assert!(fixture.metric("convoke_owned_memory_bytes") <= (2 * 1024 * 1024) as f64);
+    }
+    let mut client = fixture.client().await;
+    client.send(&request).await;
+    assert_eq!(correlation_id(&client.frame().await), 1);
 }

@@ -14,6 +14,7 @@ use crate::coordinator::request::Text;
 use crate::handler::{self, Answer, Caller};
 use crate::proxy::api_versions::{self, Answering, Offer};
 use crate::proxy::listeners::Target;
+use crate::proxy::owned_memory::Taken;
 use crate::proxy::sasl::Admission;
 use crate::telemetry::close_reason::CloseReason;
 use crate::upstream::cluster::Cluster;
@@ -23,6 +24,9 @@ use crate::wire::frame::{LENGTH_SIZE, RequestHead, response_head};
 
 /// The longest ApiVersions request: its strings name a client and a cluster.
 const API_VERSIONS_SIZE_MAX: usize = 8 * 1024;
+/// How long a request may take to arrive once there is memory for it: so long, and as much again for each MiB as follows.
+const ARRIVAL_GRACE: Duration = Duration::from_secs(5);
+const ARRIVAL_TIME_A_MIB: Duration = Duration::from_secs(1);
 
 impl Requests<'_> {
     /// Has the request answered by its handler.
@@ -30,7 +34,7 @@ impl Requests<'_> {
         let limit = self.ctx.services.limits.owned_request_max;
         self.check_size(&request, limit, "limits.owned_request_max")?;
         self.admit(Authentication::AsUpstream).await?;
-        let frame = self.gather(request.size).await?;
+        let (frame, _memory) = self.gather_in_turn(request.size).await?;
         let caller = self.caller(&request.head);
         self.upstream.client_id.clone_from(&request.head.client_id);
         let body = body_of(&request.head, &frame);
@@ -54,6 +58,34 @@ impl Requests<'_> {
             }
             Answer::Forward => self.forward_gathered(request, &frame).await,
             Answer::Close(why) => Err(End::new(CloseReason::Refused, why)),
+        }
+    }
+
+    /// Takes the request out of the stream, a long one when there is memory for it; what fits the connection's own buffer needs
+    /// no turn.
+    async fn gather_in_turn(&mut self, size: usize) -> Result<(Bytes, Option<Taken>), End> {
+        if size <= self.ctx.services.limits.buffer {
+            return Ok((self.gather(size).await?, None));
+        }
+        let (frame, memory) = Box::pin(self.gather_long(size)).await?;
+        Ok((frame, Some(memory)))
+    }
+
+    /// A client that has its turn and does not send is not waited for, since others wait for the memory.
+    async fn gather_long(&mut self, size: usize) -> Result<(Bytes, Taken), End> {
+        self.flush().await?;
+        // While it waits it is the client who waits: that is no idle connection.
+        self.ctx.progress.begun();
+        let memory = self.ctx.services.owned_memory.take(size).await;
+        self.ctx.progress.answered();
+        let memory = memory.ok_or_else(End::client_closed)?;
+        let patience = ARRIVAL_GRACE + ARRIVAL_TIME_A_MIB * u32::try_from(size >> 20).unwrap_or(u32::MAX);
+        match timeout(patience, self.gather(size)).await {
+            Ok(frame) => Ok((frame?, memory)),
+            Err(_) => Err(End::new(
+                CloseReason::ClientStalled,
+                format!("a request of {size} bytes did not arrive within {patience:?}"),
+            )),
         }
     }
 
