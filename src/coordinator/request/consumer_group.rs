@@ -28,8 +28,9 @@ pub struct ConsumerGroupHeartbeatRequest {
     pub client_host: Text,
     /// v1+ (KIP-1082): the member makes its own id.
     pub needs_member_id: bool,
-    /// The patterns that the coordinator asked to be resolved before, and what they stand for.
-    pub resolved: Vec<ResolvedRegex>,
+    /// What the patterns stand for that the coordinator asked to be resolved, as far as they could be. `None` before it asked:
+    /// a heartbeat that carries a list, even an empty one, is never asked again.
+    pub resolved: Option<Vec<ResolvedRegex>>,
 }
 
 /// The topics that a pattern stands for, as far as the member's user may see them.
