@@ -9,6 +9,8 @@ use serde::Serialize;
 pub struct Readiness {
     pub upstream: UpstreamHealth,
     pub shards: Shards,
+    /// Why the store cannot be written; `None` while it can.
+    pub store_failure: Option<String>,
     pub listening: Listening,
 }
 
@@ -53,7 +55,14 @@ struct Report {
     reasons: Vec<String>,
     upstream: UpstreamReport,
     shards: Shards,
+    store: StoreReport,
     listeners: Listening,
+}
+
+#[derive(Debug, Serialize)]
+struct StoreReport {
+    writable: bool,
+    last_error: Option<String>,
 }
 
 #[derive(Debug, Serialize)]
@@ -85,6 +94,11 @@ impl Readiness {
             };
             reasons.push(format!("shards: {loaded} of {total} are loaded{failures}"));
         }
+        if let Some(failure) = &self.store_failure {
+            reasons.push(format!(
+                "store: {failure}; group members are asked to try again until it can be written"
+            ));
+        }
         match self.listening {
             Listening::Bound => reasons.push("listeners: bound, but not serving yet".to_owned()),
             Listening::Serving => {}
@@ -107,6 +121,10 @@ impl Readiness {
                 last_error: self.upstream.last_error.clone(),
             },
             shards: self.shards,
+            store: StoreReport {
+                writable: self.store_failure.is_none(),
+                last_error: self.store_failure.clone(),
+            },
             listeners: self.listening,
         };
         (ready, serde_json::to_vec_pretty(&report).unwrap_or_default())

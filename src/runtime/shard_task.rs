@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 use tokio::time::{Instant, Sleep};
-use tracing::{debug, error};
+use tracing::{debug, error, info};
 
 use super::active_shard::ActiveShard;
 use super::clock::Clock;
@@ -91,11 +91,14 @@ impl ShardTask {
                 Ended::NotWritten(reason) => reason.to_string(),
             };
             self.failures = self.failures.saturating_add(1);
-            error!(
-                shard = self.cell.id().0,
-                retry_in_ms = self.back_off().as_millis(),
-                "the groups of the shard are not served: {reason}; the shard is loaded again, its clients retry meanwhile"
-            );
+            // While it lasts: each time at first, then at ever longer intervals.
+            if self.failures.is_power_of_two() {
+                error!(
+                    shard = self.cell.id().0,
+                    retry_in_ms = self.back_off().as_millis(),
+                    "the groups of the shard are not served: {reason}; the shard is loaded again, its clients retry meanwhile"
+                );
+            }
         }
     }
 
@@ -114,7 +117,11 @@ impl ShardTask {
 
     /// Looks after the shard: its timers, its settings, and a store that fails or stalls.
     async fn serve(&mut self, active: ActiveShard) -> Ended {
-        debug!(shard = self.cell.id().0, "shard loaded");
+        if self.failures > 0 {
+            info!(shard = self.cell.id().0, "the groups of the shard are served again");
+        } else {
+            debug!(shard = self.cell.id().0, "shard loaded");
+        }
         let topics = self.cell.open(active);
         if !topics.is_empty() {
             self.shared.topics.check(topics);

@@ -66,6 +66,10 @@ impl Status {
         })
     }
 
+    fn store_failure(&self) -> Option<String> {
+        self.store.get()?.failing().map(|error| error.to_string())
+    }
+
     fn upstream_health(&self) -> UpstreamHealth {
         let state = self.upstream.cluster().state();
         UpstreamHealth {
@@ -116,6 +120,7 @@ impl Subject for Status {
         Readiness {
             upstream: self.upstream_health(),
             shards: self.shards(),
+            store_failure: self.store_failure(),
             listening: self.listening(),
         }
     }

@@ -1,8 +1,10 @@
 //! What a store counts about itself.
 
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
+
+use super::StoreError;
 
 /// Counters of one store; read at any time, from any thread.
 #[derive(Default)]
@@ -12,6 +14,7 @@ pub struct StoreStats {
     failures: AtomicU64,
     records: AtomicU64,
     file_bytes: AtomicU64,
+    failing: Mutex<Option<StoreError>>,
     on_batch: OnceLock<Box<dyn Fn(Duration) + Send + Sync>>,
 }
 
@@ -32,6 +35,12 @@ impl StoreStats {
     #[must_use]
     pub fn failures(&self) -> u64 {
         self.failures.load(Ordering::Relaxed)
+    }
+
+    /// Why nothing can be written: from a failure on until something has become durable again.
+    #[must_use]
+    pub fn failing(&self) -> Option<StoreError> {
+        self.failing.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Records in the batches that became durable.
@@ -56,6 +65,10 @@ impl StoreStats {
     pub(super) fn committed(&self, file_bytes: u64) {
         self.commits.fetch_add(1, Ordering::Relaxed);
         self.set_file_bytes(file_bytes);
+    }
+
+    pub(super) fn set_failing(&self, failing: Option<StoreError>) {
+        *self.failing.lock().unwrap_or_else(PoisonError::into_inner) = failing;
     }
 
     pub(super) fn set_file_bytes(&self, file_bytes: u64) {

@@ -1,12 +1,14 @@
 //! A disk that is full or read-only. Real file systems where this process may mount them; the same by planted failures is
 //! tested beside the store.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use bytes::Bytes;
 use convoke::store::embedded::EmbeddedStore;
-use convoke::store::{ShardId, StateStore, StoreError};
+use convoke::store::{Incarnation, ShardId, StateStore, StoreError};
 use tempfile::TempDir;
 
 use crate::samples::{by_key, offset};
@@ -95,10 +97,18 @@ async fn a_full_disk_refuses_and_room_again_is_enough() {
         .await
         .unwrap_err();
     assert!(matches!(refused, StoreError::Superseded), "{refused}");
+    // Reading would go well; a shard that is loaded and fails with its next write would come and go.
+    for _ in 0..20 {
+        let error = store.load(ShardId(0)).await.unwrap_err();
+        assert!(error.to_string().contains("No space left on device"), "{error}");
+        let failing = store.stats().failing().expect("nothing can be written");
+        assert!(failing.to_string().contains("No space left on device"), "{failing}");
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
 
     fs::remove_file(tmpfs.path("filler")).unwrap();
-    let (incarnation, records) = store.load(ShardId(0)).await.unwrap();
-    let records = by_key(records);
+    let (incarnation, records) = loaded_when_tried_again(&store).await;
+    assert!(store.stats().failing().is_none());
     for record in batch(kept) {
         assert_eq!(records.get(&record.key), Some(&record.value));
     }
@@ -176,7 +186,7 @@ async fn a_file_that_was_removed_under_its_process_is_not_written_to_and_not_mad
 
     // Put back, it is used again.
     fs::rename(&kept, &path).unwrap();
-    let loaded = loaded_when_tried_again(&store).await;
+    let (_, loaded) = loaded_when_tried_again(&store).await;
     for record in records(0) {
         assert!(loaded.contains_key(&record.key));
     }
@@ -187,12 +197,10 @@ fn records(first: i64) -> Vec<convoke::coordinator::record::RawRecord> {
 }
 
 /// A file that could not be opened is not tried again at once.
-async fn loaded_when_tried_again(
-    store: &EmbeddedStore,
-) -> std::collections::BTreeMap<bytes::Bytes, Option<bytes::Bytes>> {
+async fn loaded_when_tried_again(store: &EmbeddedStore) -> (Incarnation, BTreeMap<Bytes, Option<Bytes>>) {
     loop {
-        if let Ok((_, records)) = store.load(ShardId(0)).await {
-            return by_key(records);
+        if let Ok((incarnation, records)) = store.load(ShardId(0)).await {
+            return (incarnation, by_key(records));
         }
         tokio::time::sleep(std::time::Duration::from_millis(20)).await;
     }

@@ -28,6 +28,8 @@ const RECORDS: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("records
 const META: TableDefinition<'_, &str, u64> = TableDefinition::new("meta");
 /// What the file belongs to: the id of the upstream cluster. A file that was never served has none.
 const OWNER: TableDefinition<'_, &str, &str> = TableDefinition::new("owner");
+/// Only there while [`StateFile::prove`] runs, or if the process was killed within it.
+const PROOF: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("proof");
 const OWNER_CLUSTER: &str = "cluster_id";
 const META_FORMAT: &str = "format";
 const META_SHARDS: &str = "shards";
@@ -35,6 +37,7 @@ const FORMAT: u64 = 1;
 
 /// State is read once at a load and never again, so the cache only serves the tree's inner pages.
 const CACHE_BYTES: usize = 64 * 1024 * 1024;
+const PROOF_CHUNK: usize = 32 * 1024;
 const SHARD_PREFIX: usize = size_of::<u32>();
 
 /// What one transaction writes, in key order; `None` removes.
@@ -312,6 +315,26 @@ impl StateFile {
                     .map_err(|e| self.storage_error(e))?;
                 }
             }
+            self.finish(transaction)?;
+            self.expect_in_place()
+        })
+    }
+
+    /// Makes so many bytes durable and removes them again: the file has room for as many then.
+    pub(super) fn prove(&self, bytes: usize) -> Result<(), StoreError> {
+        contained(&self.path, || {
+            let transaction = self.begin()?;
+            {
+                let mut proof = transaction.open_table(PROOF).map_err(|e| self.table_error(e))?;
+                let chunk = [0; PROOF_CHUNK];
+                for number in 0..bytes.div_ceil(PROOF_CHUNK) as u64 {
+                    let inserted = proof.insert(number, chunk.as_slice());
+                    inserted.map_err(|e| self.storage_error(e))?;
+                }
+            }
+            self.finish(transaction)?;
+            let transaction = self.begin()?;
+            transaction.delete_table(PROOF).map_err(|e| self.table_error(e))?;
             self.finish(transaction)?;
             self.expect_in_place()
         })

@@ -145,7 +145,7 @@ fn batch(name: &str, value: u32) -> Vec<RawRecord> {
 
 /// Loads until the pause after a failure is over.
 async fn reload(store: &EmbeddedStore, shard: ShardId) -> (Incarnation, Vec<RawRecord>) {
-    for _ in 0..100 {
+    for _ in 0..1_000 {
         if let Ok(loaded) = store.load(shard).await {
             return loaded;
         }

@@ -7,12 +7,19 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use bytes::Bytes;
+
 use super::file::{Attempt, StateFile, Writes, stored_key};
 use super::queue::{Append, Loaded, Queue, Task};
 use crate::store::{Incarnation, ShardId, StoreError, StoreStats};
 
 /// A file that could not be opened is not tried again at once: opening it reads all of it.
 const REOPEN_PAUSE: Duration = Duration::from_millis(200);
+const REOPEN_PAUSE_LONGEST: Duration = Duration::from_secs(10);
+/// Of the time, tries take one part in so many at most: opening a large file takes seconds, and every shard asks for it.
+const REOPEN_SHARE: u32 = 10;
+/// After a failure at least so many bytes must be writable before the file counts as usable.
+const PROOF_LEAST: usize = 64 * 1024;
 
 /// Opens the file; called again after every failure.
 pub(super) type Opener = Box<dyn Fn(Attempt) -> Result<StateFile, StoreError> + Send>;
@@ -25,8 +32,11 @@ pub(super) struct Writer {
     shards: u32,
     /// `None` after a failure, until it could be opened again.
     file: Option<StateFile>,
-    /// Of the last attempt to open it.
+    /// Of the last attempt to open it: until when there is no other, and why it failed.
     last_failure: Option<(Instant, StoreError)>,
+    /// Bytes of the transaction that failed last, until as many could be written. Until then nothing is loaded: on a disk
+    /// that is full, shards would else come and go with every write that is tried.
+    unproven: Option<usize>,
     /// The incarnation of each shard that may append; none once one of its appends failed.
     incarnations: BTreeMap<ShardId, Incarnation>,
     last_incarnation: u64,
@@ -45,6 +55,7 @@ impl Writer {
             shards,
             file: Some(file),
             last_failure: None,
+            unproven: None,
             incarnations: BTreeMap::new(),
             last_incarnation: 0,
         })
@@ -134,11 +145,17 @@ impl Writer {
         match committed {
             Ok(length) => {
                 self.stats.committed(length);
+                self.stats.set_failing(None);
                 for append in group {
                     self.succeed(append);
                 }
             }
             Err(error) => {
+                let bytes = writes
+                    .iter()
+                    .map(|(key, value)| key.len() + value.as_ref().map_or(0, Bytes::len));
+                self.unproven = self.unproven.max(Some(bytes.sum::<usize>().max(PROOF_LEAST)));
+                self.stats.set_failing(Some(error.clone()));
                 self.abandon();
                 for append in group {
                     self.fail(append, error.clone());
@@ -170,12 +187,32 @@ impl Writer {
     }
 
     fn reopen(&mut self) -> Result<StateFile, StoreError> {
-        if let Some((at, error)) = &self.last_failure
-            && at.elapsed() < REOPEN_PAUSE
+        if let Some((until, error)) = &self.last_failure
+            && Instant::now() < *until
         {
             return Err(error.clone());
         }
-        (self.opener)(Attempt::Again).inspect_err(|error| self.last_failure = Some((Instant::now(), error.clone())))
+        let began = Instant::now();
+        let file = self.open_proven().inspect_err(|error| {
+            let pause = began.elapsed().saturating_mul(REOPEN_SHARE);
+            let pause = pause.clamp(REOPEN_PAUSE, REOPEN_PAUSE_LONGEST);
+            self.last_failure = Some((Instant::now() + pause, error.clone()));
+            self.stats.set_failing(Some(error.clone()));
+        })?;
+        self.stats.set_failing(None);
+        Ok(file)
+    }
+
+    fn open_proven(&mut self) -> Result<StateFile, StoreError> {
+        let file = (self.opener)(Attempt::Again)?;
+        if let Some(bytes) = self.unproven {
+            if let Err(error) = file.prove(bytes) {
+                file.abandon();
+                return Err(error);
+            }
+            self.unproven = None;
+        }
+        Ok(file)
     }
 
     /// redb refuses everything after an I/O error, and what it has in memory may not be what the disk has.
