@@ -10,6 +10,7 @@
 
 mod assignment;
 mod groups;
+mod places;
 mod readiness;
 mod server;
 

@@ -1,4 +1,6 @@
 //! The HTTP server: a few connections at a time, each with little time and short heads.
+//!
+//! A flood of connections keeps nobody out for long: who comes takes the place of the oldest that waits for nothing.
 
 use std::convert::Infallible;
 use std::io;
@@ -13,13 +15,15 @@ use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Mutex, Semaphore};
+use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 
+use super::places::{Eviction, Occupant, Place, Places};
 use super::{Subject, groups};
 use crate::coordinator::request::ShardView;
+use crate::telemetry::log_limit::LogLimit;
 
-/// Connections at a time; one more is closed at once.
+/// Connections at a time; for one more the oldest that waits for no answer is closed.
 const CONNECTIONS_MAX: usize = 64;
 /// How long a client may take for the head of a request; idle connections are closed after it too.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(15);
@@ -31,6 +35,8 @@ const HEAD_BYTES_MAX: usize = 16 * 1024;
 const HEADERS_MAX: usize = 64;
 /// A pause after an accept that failed, usually for want of file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+/// How often the log says, at most, that connections are too many or cannot be accepted.
+const SAY_EVERY: Duration = Duration::from_secs(60);
 
 const TEXT: &str = "text/plain; charset=utf-8";
 const JSON: &str = "application/json";
@@ -82,41 +88,69 @@ impl Admin {
             subject,
             scraping: Mutex::new(()),
         });
-        let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+        let places = Places::new(CONNECTIONS_MAX);
+        let said = LogLimit::new(SAY_EVERY);
         loop {
             let accepted = tokio::select! {
                 () = stop.cancelled() => return,
                 accepted = self.listener.accept() => accepted,
             };
-            let stream = match accepted {
-                Ok((stream, _)) => stream,
+            match accepted {
+                Ok((stream, peer)) => {
+                    if let Some(place) = place_for(peer, &places, &said) {
+                        tokio::spawn(serve_connection(stream, place, Arc::clone(&shared), stop.clone()));
+                    }
+                }
                 Err(error) => {
-                    tracing::warn!(%error, "cannot accept a connection to the admin side");
+                    if said.may_say() {
+                        tracing::warn!(%error, "cannot accept a connection to the admin side");
+                    }
                     tokio::time::sleep(ACCEPT_PAUSE).await;
-                    continue;
                 }
-            };
-            let Ok(place) = Arc::clone(&places).try_acquire_owned() else {
-                tracing::warn!("admin connection turned away: {CONNECTIONS_MAX} are open");
-                continue;
-            };
-            let (shared, stop) = (Arc::clone(&shared), stop.clone());
-            tokio::spawn(async move {
-                let _place = place;
-                tokio::select! {
-                    () = stop.cancelled() => {}
-                    () = serve_connection(stream, shared) => {}
-                    () = tokio::time::sleep(CONNECTION_TIMEOUT) => {}
-                }
-            });
+            }
         }
     }
 }
 
-async fn serve_connection(stream: TcpStream, shared: Arc<Shared>) {
+/// A place for a new connection; none while every connection waits for its answer.
+fn place_for(peer: SocketAddr, places: &Arc<Places>, said: &LogLimit) -> Option<Place> {
+    match places.take() {
+        Some((place, Eviction::None)) => Some(place),
+        Some((place, Eviction::OldestIdle)) => {
+            if said.may_say() {
+                tracing::warn!(
+                    %peer,
+                    "{CONNECTIONS_MAX} connections to the admin side are open: the oldest idle one is closed for each new one"
+                );
+            }
+            Some(place)
+        }
+        None => {
+            if said.may_say() {
+                tracing::warn!(%peer, "admin connection turned away: {CONNECTIONS_MAX} others wait for answers");
+            }
+            None
+        }
+    }
+}
+
+async fn serve_connection(stream: TcpStream, place: Place, shared: Arc<Shared>, stop: CancellationToken) {
+    tokio::select! {
+        () = stop.cancelled() => {}
+        () = place.evicted() => {}
+        () = answer_requests(stream, place.occupant(), shared) => {}
+        () = tokio::time::sleep(CONNECTION_TIMEOUT) => {}
+    }
+}
+
+async fn answer_requests(stream: TcpStream, occupant: Occupant, shared: Arc<Shared>) {
     let service = service_fn(move |request| {
-        let shared = Arc::clone(&shared);
-        async move { Ok::<_, Infallible>(shared.answer(&request).await) }
+        let (shared, busy) = (Arc::clone(&shared), occupant.begin());
+        async move {
+            let answer = shared.answer(&request).await;
+            drop(busy);
+            Ok::<_, Infallible>(answer)
+        }
     });
     let served = hyper::server::conn::http1::Builder::new()
         .timer(TokioTimer::new())

@@ -1,8 +1,8 @@
 //! The admin side over real sockets, in front of a stand-in for the assembled process.
 
 use std::net::SocketAddr;
-use std::sync::Arc;
-use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -12,6 +12,7 @@ use convoke::telemetry::metrics::Metrics;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
+use tokio::sync::Semaphore;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 #[derive(Default)]
@@ -19,6 +20,10 @@ struct StandIn {
     readiness: Mutex<Readiness>,
     views: Vec<Option<ShardView>>,
     metrics: Metrics,
+    /// How often views were asked for.
+    asked: AtomicUsize,
+    /// What each of them waits for.
+    gate: Option<Arc<Semaphore>>,
 }
 
 impl Subject for StandIn {
@@ -27,7 +32,13 @@ impl Subject for StandIn {
     }
 
     fn views(&self) -> SubjectFuture<'_, Vec<Option<ShardView>>> {
-        Box::pin(async { self.views.clone() })
+        Box::pin(async {
+            self.asked.fetch_add(1, Ordering::Relaxed);
+            if let Some(gate) = &self.gate {
+                gate.acquire().await.expect("never closed").forget();
+            }
+            self.views.clone()
+        })
     }
 
     fn metrics(&self, views: &[ShardView]) -> Result<String, String> {
@@ -144,6 +155,7 @@ async fn health_is_ok_and_readiness_says_what_is_missing_until_nothing_is() {
             loaded: 50,
             failed: 0,
         },
+        store_failure: None,
         listening: Listening::Serving,
     };
     let (status, head, body) = get(running.address, "/readyz").await;
@@ -154,9 +166,21 @@ async fn health_is_ok_and_readiness_says_what_is_missing_until_nothing_is() {
         "reasons": [],
         "upstream": {"reachable": true, "nodes": 3, "metadata_age_seconds": 1.5, "last_error": null},
         "shards": {"total": 50, "loaded": 50, "failed": 0},
+        "store": {"writable": true, "last_error": null},
         "listeners": "serving",
     });
     assert_eq!(serde_json::from_str::<Value>(&body).expect("JSON"), expected);
+    // Loaded, but what is asked of them cannot be made durable.
+    running.subject.readiness.lock().expect("not poisoned").store_failure =
+        Some("cannot write /data/convoke.redb: No space left on device".to_owned());
+    let (status, _, body) = get(running.address, "/readyz").await;
+    let report: Value = serde_json::from_str(&body).expect("JSON");
+    assert_eq!((status, report["store"]["writable"].as_bool()), (503, Some(false)));
+    let reason = report["reasons"][0].as_str().expect("a reason");
+    assert!(
+        reason.starts_with("store: cannot write /data/convoke.redb: No space left"),
+        "{reason}"
+    );
 }
 
 #[tokio::test]
@@ -234,32 +258,84 @@ async fn other_paths_and_methods_are_refused() {
 }
 
 #[tokio::test]
-async fn heads_are_limited_and_so_are_connections() {
+async fn heads_are_limited() {
     let running = start(StandIn::default()).await;
     let long = format!("GET /{} HTTP/1.1\r\nHost: x\r\n\r\n", "a".repeat(40_000));
     let refused = exchange(running.address, &long).await;
     assert!(refused.is_empty() || refused.starts_with("HTTP/1.1 4"), "{refused}");
-    let mut held = Vec::new();
-    for _ in 0..64 {
-        let mut stream = TcpStream::connect(running.address).await.expect("a connection");
-        stream
-            .write_all(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
-            .await
-            .expect("a request");
-        let mut first = [0; 12];
-        stream.read_exact(&mut first).await.expect("an answer");
-        assert_eq!(&first, b"HTTP/1.1 200");
-        held.push(stream);
-    }
-    let mut one_more = TcpStream::connect(running.address).await.expect("a connection");
+}
+
+/// As many connections as are open at a time.
+const CONNECTIONS: usize = 64;
+
+/// Whether the server has closed the connection; nothing is to be read from it otherwise.
+async fn is_closed(stream: &mut TcpStream) -> bool {
     let mut byte = [0];
+    let read = tokio::time::timeout(Duration::from_millis(20), stream.read(&mut byte)).await;
     // A reset counts as closed too.
-    assert_eq!(
-        one_more.read(&mut byte).await.unwrap_or(0),
-        0,
-        "the 65th is closed at once"
-    );
-    drop(held);
+    read.is_ok_and(|read| read.unwrap_or(0) == 0)
+}
+
+#[tokio::test]
+async fn idle_connections_keep_no_health_check_and_no_scrape_out() {
+    let running = start(StandIn::default()).await;
+    let mut silent = Vec::new();
+    for number in 0..3 * CONNECTIONS {
+        let mut stream = TcpStream::connect(running.address).await.expect("a connection");
+        if number % 2 == 0 {
+            stream.write_all(b"GET /hea").await.expect("half a head");
+        }
+        silent.push(stream);
+    }
+    for path in ["/healthz", "/metrics", "/readyz", "/groups"] {
+        let (status, _, _) = get(running.address, path).await;
+        assert!(matches!(status, 200 | 503), "{path}: {status}");
+    }
+    let mut open = 0;
+    for stream in silent.iter_mut().rev() {
+        let closed = is_closed(stream).await;
+        open += usize::from(!closed);
+        assert!(
+            !closed || open >= CONNECTIONS - 4,
+            "a younger one went before an older one"
+        );
+    }
+    assert!(open <= CONNECTIONS, "{open} stay");
+}
+
+#[tokio::test]
+async fn a_scrape_that_is_being_answered_is_not_closed_for_a_newcomer() {
+    let running = start(StandIn {
+        gate: Some(Arc::new(Semaphore::new(0))),
+        ..StandIn::default()
+    })
+    .await;
+    let gate = running.subject.gate.clone().expect("a gate");
+    let mut waiting = Vec::new();
+    for _ in 0..CONNECTIONS {
+        let mut stream = TcpStream::connect(running.address).await.expect("a connection");
+        let request = b"GET /groups HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+        stream.write_all(request).await.expect("a request");
+        waiting.push(stream);
+    }
+    let all_wait = async {
+        while running.subject.asked.load(Ordering::Relaxed) < CONNECTIONS {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(30), all_wait)
+        .await
+        .expect("every request is being answered");
+    let mut one_more = TcpStream::connect(running.address).await.expect("a connection");
+    assert_eq!(one_more.read(&mut [0]).await.unwrap_or(0), 0, "closed at once");
+    gate.add_permits(CONNECTIONS);
+    for mut stream in waiting {
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.expect("an answer");
+        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    }
+    let (status, _, _) = get(running.address, "/healthz").await;
+    assert_eq!(status, 200);
 }
 
 #[tokio::test]
