@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`connection`] | one pipelined connection |
 //! | [`sasl`] | PLAIN and SCRAM, without I/O |
+//! | `peer` | what is there that is no broker |
 //! | [`node`] | a connection that knows the broker's versions and stays authenticated |
 //! | [`pool`] | one node connection for each address |
 //! | [`cluster`] | the picture of the cluster and its watcher |
@@ -17,11 +18,13 @@ pub mod inspect;
 #[cfg(test)]
 mod mock;
 pub mod node;
+pub(crate) mod peer;
 pub mod pool;
 pub mod sasl;
 pub mod settings;
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use tokio::sync::mpsc;
@@ -61,6 +64,9 @@ pub enum UpstreamError {
         error: ErrorCode,
         hint: String,
     },
+    /// Whatever is there, it is no broker, or not for us; trying on helps only once somebody has mended it.
+    #[error("{address} is no Kafka listener that Convoke can use: {reason}")]
+    Unusable { address: String, reason: String },
     #[error("{address} sent what cannot be read: {reason}")]
     Malformed { address: String, reason: String },
     #[error(
@@ -83,15 +89,18 @@ pub struct Upstream {
 
 impl Upstream {
     /// Starts the tasks that watch the cluster; they end with `shutdown`. Returns at once, whether the upstream is there
-    /// or not. `frame_max` bounds the brokers' answers in bytes. The receiver gets topics that are certainly gone.
+    /// or not. `frame_max` bounds the brokers' answers in bytes; `own` are addresses that this process listens on, where no
+    /// broker can be. The receiver gets topics that are certainly gone.
     #[must_use]
     pub fn start(
         config: &UpstreamConfig,
         frame_max: usize,
+        own: &[SocketAddr],
         shutdown: &CancellationToken,
     ) -> (Self, mpsc::Receiver<Vec<DeletedTopic>>) {
         let pool = Arc::new(Pool::new(Dialer {
             sasl: config.sasl.clone(),
+            own: own.to_vec(),
             connect_timeout: config.connect_timeout,
             limits: Limits {
                 request_timeout: config.request_timeout,

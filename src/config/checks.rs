@@ -10,6 +10,7 @@ pub(super) fn contradictions(reader: &mut Reader, config: Option<&Config>) {
     sasl(reader);
     let Some(config) = config else { return };
     ports(reader, config);
+    loops(reader, config);
     limits(reader, config);
     session_bounds(reader, config);
 }
@@ -116,6 +117,44 @@ fn ports(reader: &mut Reader, config: &Config) {
         }
         NodePorts::Base(_) | NodePorts::Ephemeral => {}
     }
+}
+
+/// An upstream address that is one of our own, as far as it can be seen without looking names up; the rest is noticed when it
+/// is dialled.
+fn loops(reader: &mut Reader, config: &Config) {
+    let key = "upstream.bootstrap";
+    let admin = config.admin.listen;
+    let own = [
+        ("listen.bootstrap", config.listen.bootstrap.clone()),
+        (
+            "admin.listen",
+            HostPort {
+                host: admin.ip().to_string(),
+                port: admin.port(),
+            },
+        ),
+    ];
+    for item in reader.items(key) {
+        let Ok(address) = item.text.parse::<HostPort>() else {
+            continue;
+        };
+        if let Some((name, _)) = own.iter().find(|(_, own)| ends_at(&address, own)) {
+            let message = format!(
+                "{address} is Convoke's own address ({name}), so it would connect to itself; give the brokers' own \
+                 HOST:PORT"
+            );
+            reader.problem(item.place, key, message);
+        }
+    }
+}
+
+/// Whether who connects to the address reaches what is bound at the other one.
+fn ends_at(address: &HostPort, bound: &HostPort) -> bool {
+    let loopback = ["localhost", "127.0.0.1", "::1"].contains(&&*address.host.to_ascii_lowercase());
+    let same_host = address.host.eq_ignore_ascii_case(&bound.host)
+        || address.host.eq_ignore_ascii_case("localhost") && ["127.0.0.1", "::1"].contains(&&*bound.host)
+        || bound.is_wildcard() && (loopback || address.is_wildcard());
+    address.port == bound.port && same_host
 }
 
 fn limits(reader: &mut Reader, config: &Config) {

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use super::keys::{self, KEYS, SETTINGS_SECTION};
-use super::layers::{Given, Item, Layers};
+use super::layers::{Given, Item, Layers, read_text};
 use super::problem::{ConfigError, Place, Problem};
 use super::settings;
 use super::units::{parse_duration, parse_size};
@@ -90,6 +90,11 @@ impl Reader {
         self.layers.given.contains_key(key)
     }
 
+    /// The values of a list as they were written.
+    pub(super) fn items(&self, key: &str) -> Vec<Item> {
+        self.given(key).map(|given| given.items).unwrap_or_default()
+    }
+
     /// What was given, else the default.
     fn given(&self, key: &str) -> Option<Given> {
         self.layers.given.get(key).cloned().or_else(|| {
@@ -132,7 +137,7 @@ impl Reader {
     }
 
     fn list<T>(&mut self, key: &str, parse: impl Fn(&str) -> Result<T, String>) -> Vec<T> {
-        let items = self.given(key).map(|given| given.items).unwrap_or_default();
+        let items = self.items(key);
         items.iter().filter_map(|item| self.item(key, item, &parse)).collect()
     }
 
@@ -287,6 +292,7 @@ const HOUR: Duration = Duration::from_secs(3_600);
 const DAYS_30: Duration = Duration::from_secs(30 * 86_400);
 const KIB: usize = 1 << 10;
 const GIB: usize = 1 << 30;
+const PASSWORD_FILE_MAX: u64 = 64 * 1024;
 
 fn in_range<T: PartialOrd>(value: T, min: T, max: T, text: &str, range: &str) -> Result<T, String> {
     if value < min || value > max {
@@ -323,7 +329,7 @@ fn group_rule(text: &str) -> Result<String, String> {
 
 /// The first line of the file; editors end it with a line break that is not part of the password.
 fn password_from(path: &str) -> Result<String, String> {
-    let text = std::fs::read_to_string(path).map_err(|error| format!("cannot read {path}: {error}"))?;
+    let text = read_text(path, PASSWORD_FILE_MAX).map_err(|reason| format!("cannot read {path}: {reason}"))?;
     let password = text.lines().next().unwrap_or_default();
     if password.is_empty() {
         return Err(format!("{path} holds no password in its first line"));

@@ -4,9 +4,10 @@
 //! client's own authenticated connection, in the middle of which no SASL exchange is open when a handler runs, and what it
 //! says is remembered for moments ([`decisions`]). No answer is a retriable error, never a yes.
 //!
-//! Nothing is asked of a node without an authorizer: it refuses nobody anything. That is certain, not a guess: the node
-//! itself has told so on the connection that we still have to it, and `authorizer.class.name` cannot change before it
-//! restarts. On a bootstrap connection, which may end at any node, all of them have to have told so.
+//! Nothing is asked of a node without an authorizer: it refuses nobody anything. The node itself has told so, and
+//! `authorizer.class.name` cannot change before it restarts; while it is away there is nobody to ask, and groups go on. One
+//! that comes back with an authorizer is noticed within seconds, as changed ACLs are. On a bootstrap connection, which may
+//! end at any node, all of them have to have told so.
 
 mod decisions;
 mod probe;

@@ -12,6 +12,7 @@ use kafka_protocol::messages::api_versions_response::{ApiVersion, FinalizedFeatu
 use kafka_protocol::protocol::StrBytes;
 
 use crate::upstream::cluster::NodeVersions;
+use crate::upstream::peer;
 use crate::wire::api::{self, Api, Route};
 use crate::wire::codec::{self, WireError};
 use crate::wire::error_code::ErrorCode;
@@ -218,6 +219,10 @@ fn check(version: i16, request: &ApiVersionsRequest, answering: Answering<'_>) -
         || (is_software_word(&request.client_software_name) && is_software_word(&request.client_software_version));
     if request.cluster_id.is_some() != (request.node_id != NO_NODE) || !valid_software {
         return ErrorCode::INVALID_REQUEST;
+    }
+    if peer::is_convoke(&request.client_software_name) {
+        // Two coordinators for one group, or a loop. No broker gives this answer, so the other one knows by it whom it met.
+        return ErrorCode::POLICY_VIOLATION;
     }
     let Some(cluster) = request.cluster_id.as_deref() else {
         return ErrorCode::NONE;

@@ -76,7 +76,8 @@ impl Starting {
         )?;
         open_files::take_all(config.limits.connections_max);
         let background = CancellationToken::new();
-        let (upstream, deleted) = Upstream::start(&config.upstream, config.limits.frame_max, &background);
+        let own = [listeners.bootstrap(), admin.address()];
+        let (upstream, deleted) = Upstream::start(&config.upstream, config.limits.frame_max, &own, &background);
         let status = Arc::new(Status::new(Arc::new(Metrics::new()), upstream.clone()));
         let admin_address = admin.address();
         tokio::spawn(admin.serve(Arc::clone(&status) as Arc<dyn Subject>, background.clone()));

@@ -50,7 +50,8 @@ pub struct Cluster {
     pub coordinators: Vec<i32>,
     /// The api versions and features that each node was last heard to speak.
     pub versions: BTreeMap<i32, Arc<NodeVersions>>,
-    /// Whether each node checks ACLs: whether its `authorizer.class.name` is set. A node that has not told is not in here.
+    /// Whether each node checks ACLs: whether its `authorizer.class.name` was set when it was last connected to. A node that
+    /// has not told is not in here.
     pub authorizers: BTreeMap<i32, bool>,
 }
 
@@ -225,6 +226,7 @@ impl ClusterWatch {
     pub fn fixed(cluster: Cluster) -> Self {
         let pool = Arc::new(Pool::new(super::node::Dialer {
             sasl: None,
+            own: Vec::new(),
             connect_timeout: Duration::from_millis(1),
             limits: super::connection::Limits {
                 request_timeout: Duration::from_millis(1),

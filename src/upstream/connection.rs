@@ -19,7 +19,8 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
 
-use super::UpstreamError;
+use super::{UpstreamError, peer};
+use crate::wire::codec::WireError;
 use crate::wire::frame::{LENGTH_SIZE, ResponseHead, frame_len, request_head};
 
 /// What brokers see as the client id of our own requests.
@@ -251,6 +252,7 @@ async fn read_answers(
         buffer: BytesMut::new(),
         frame_max,
         shared,
+        any: false,
     };
     loop {
         let waiter = tokio::select! {
@@ -309,6 +311,8 @@ struct Frames<'a, R> {
     buffer: BytesMut,
     frame_max: usize,
     shared: &'a Shared,
+    /// Whether a whole one has come.
+    any: bool,
 }
 
 impl<R: AsyncRead + Unpin> Frames<'_, R> {
@@ -316,11 +320,12 @@ impl<R: AsyncRead + Unpin> Frames<'_, R> {
         loop {
             let mut wanted = LENGTH_SIZE;
             if let Some(prefix) = self.buffer.first_chunk::<LENGTH_SIZE>() {
-                let len = frame_len(*prefix, self.frame_max).map_err(|error| self.shared.malformed(error))?;
+                let len = frame_len(*prefix, self.frame_max).map_err(|error| self.no_frame(&error))?;
                 wanted = LENGTH_SIZE + len;
                 if self.buffer.len() >= wanted {
                     let mut frame = self.buffer.split_to(wanted);
                     frame.advance(LENGTH_SIZE);
+                    self.any = true;
                     if self.buffer.is_empty() {
                         // What is left of a large frame's memory would stay for as long as the connection.
                         self.buffer = BytesMut::new();
@@ -335,6 +340,15 @@ impl<R: AsyncRead + Unpin> Frames<'_, R> {
                 Ok(_) => {}
                 Err(error) => return Err(unreachable(self.shared, &error)),
             }
+        }
+    }
+
+    /// Where the next frame should be is none.
+    fn no_frame(&self, error: &WireError) -> UpstreamError {
+        if self.any {
+            self.shared.malformed(error)
+        } else {
+            peer::no_broker(self.shared.address.clone(), &self.buffer, error)
         }
     }
 }

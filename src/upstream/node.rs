@@ -4,6 +4,7 @@
 //! Before SASL a broker takes one ApiVersions only, so it comes first and once; one that is refused for its version does
 //! not count. Between SaslHandshake and the last SaslAuthenticate no other request may be on the wire.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,10 +20,10 @@ use tokio::net::TcpStream;
 use tokio::sync::RwLock;
 use tokio::time::{Instant, timeout};
 
-use super::UpstreamError;
 use super::cluster::NodeVersions;
 use super::connection::{CLIENT_ID, Connection, Limits, Pending, Stream};
 use super::sasl::{Exchange, SaslError, Step};
+use super::{UpstreamError, peer};
 use crate::config::{HostPort, SaslConfig, SaslMechanism};
 use crate::wire::codec::{GuardedResponse, decode_response, encode};
 use crate::wire::error_code::ErrorCode;
@@ -40,6 +41,8 @@ const SASL_ROUNDS_MAX: usize = 4;
 #[derive(Debug, Clone)]
 pub struct Dialer {
     pub sasl: Option<SaslConfig>,
+    /// Addresses that this process listens on: no broker is there.
+    pub own: Vec<SocketAddr>,
     pub connect_timeout: Duration,
     pub limits: Limits,
 }
@@ -63,6 +66,9 @@ impl Dialer {
                 return Err(unreachable(format!("no connection within {ms} ms")));
             }
         };
+        if peer::is_own(&stream, &self.own) {
+            return Err(peer::ourselves(address.to_string()));
+        }
         stream
             .set_nodelay(true)
             .map_err(|error| unreachable(error.to_string()))?;
@@ -72,9 +78,13 @@ impl Dialer {
     /// Makes a node of an open stream.
     pub(super) async fn greet(&self, stream: impl Stream, address: String) -> Result<Arc<Node>, UpstreamError> {
         let connection = Connection::over(stream, address, self.limits);
-        let versions = learn_versions(&connection)
-            .await
-            .map_err(|error| first_words(error, TLS_HINT))?;
+        let versions = learn_versions(&connection).await.map_err(|error| match error {
+            UpstreamError::Timeout { address, timeout_ms } => UpstreamError::Unreachable {
+                address,
+                reason: format!("it took the connection and did not answer within {timeout_ms} ms; {SILENT_HINT}"),
+            },
+            error => first_words(error, TLS_HINT),
+        })?;
         let session = match &self.sasl {
             Some(sasl) => authenticate(&connection, sasl).await?,
             None => Session { renew_at: None },
@@ -90,6 +100,7 @@ impl Dialer {
 
 const TLS_HINT: &str = "it closed the connection at our first request; a listener that asks for TLS does so, and Convoke \
                         does not speak TLS yet: give it a PLAINTEXT or SASL_PLAINTEXT listener";
+const SILENT_HINT: &str = "a broker that stands still does so, and so does what is no broker";
 const SASL_HINT: &str = "it closed the connection instead of answering; a listener that asks for SASL does so: set \
                          upstream.sasl";
 
@@ -315,6 +326,10 @@ fn refused_version(body: &Bytes) -> Option<i16> {
 fn parse_versions(connection: &Connection, version: i16, body: Bytes) -> Result<NodeVersions, UpstreamError> {
     let answer: ApiVersionsResponse = decode_response(version, body).map_err(|error| malformed(connection, error))?;
     let error = ErrorCode(answer.error_code);
+    if error == ErrorCode::POLICY_VIOLATION {
+        // No broker answers so; see proxy::api_versions.
+        return Err(peer::another_convoke(connection.address().to_owned()));
+    }
     if !error.is_none() {
         return Err(UpstreamError::Refused {
             address: connection.address().to_owned(),

@@ -28,6 +28,7 @@ impl ErrorCode {
     pub const ILLEGAL_SASL_STATE: Self = Self(34);
     pub const UNSUPPORTED_VERSION: Self = Self(35);
     pub const INVALID_REQUEST: Self = Self(42);
+    pub const POLICY_VIOLATION: Self = Self(44);
     pub const NON_EMPTY_GROUP: Self = Self(68);
     pub const GROUP_ID_NOT_FOUND: Self = Self(69);
     pub const MEMBER_ID_REQUIRED: Self = Self(79);

@@ -28,28 +28,28 @@ public class ApiVersionsAnswers {
         String cluster = args[3];
         int node = Integer.parseInt(args[4]);
         for (int v = 0; v <= 5; v++) {
-            ask(v, "plain", request(v, "convoke", "1", null, -1));
+            ask(v, "plain", request(v, "testing", "1", null, -1));
         }
         ask(99, "future", new byte[] {1, 2, 3});
-        ask(6, "next", request(5, "convoke", "1", null, -1));
+        ask(6, "next", request(5, "testing", "1", null, -1));
         ask(-1, "minus", new byte[] {});
         for (int v = 3; v <= 5; v++) {
             ask(v, "no-name", request(v, "", "1", null, -1));
-            ask(v, "no-version", request(v, "convoke", "", null, -1));
+            ask(v, "no-version", request(v, "testing", "", null, -1));
             ask(v, "illegal-name", request(v, "con voke", "1", null, -1));
-            ask(v, "dash-end", request(v, "convoke-", "1", null, -1));
-            ask(v, "dot-start", request(v, "convoke", ".1", null, -1));
+            ask(v, "dash-end", request(v, "testing-", "1", null, -1));
+            ask(v, "dot-start", request(v, "testing", ".1", null, -1));
             ask(v, "one-letter", request(v, "c", "1.0-rc.1", null, -1));
         }
-        ask(5, "both-right", request(5, "convoke", "1", cluster, node));
-        ask(5, "wrong-cluster", request(5, "convoke", "1", "x" + cluster, node));
-        ask(5, "wrong-node", request(5, "convoke", "1", cluster, node + 1));
-        ask(5, "negative-node", request(5, "convoke", "1", cluster, -2));
-        ask(5, "only-cluster", request(5, "convoke", "1", cluster, -1));
-        ask(5, "only-node", request(5, "convoke", "1", null, node));
-        ask(5, "only-negative-node", request(5, "convoke", "1", null, -2));
-        ask(5, "empty-cluster", request(5, "convoke", "1", "", node));
-        ask(5, "empty-cluster-only", request(5, "convoke", "1", "", -1));
+        ask(5, "both-right", request(5, "testing", "1", cluster, node));
+        ask(5, "wrong-cluster", request(5, "testing", "1", "x" + cluster, node));
+        ask(5, "wrong-node", request(5, "testing", "1", cluster, node + 1));
+        ask(5, "negative-node", request(5, "testing", "1", cluster, -2));
+        ask(5, "only-cluster", request(5, "testing", "1", cluster, -1));
+        ask(5, "only-node", request(5, "testing", "1", null, node));
+        ask(5, "only-negative-node", request(5, "testing", "1", null, -2));
+        ask(5, "empty-cluster", request(5, "testing", "1", "", node));
+        ask(5, "empty-cluster-only", request(5, "testing", "1", "", -1));
         ask(5, "no-name-wrong-node", request(5, "", "1", cluster, node + 1));
         ask(3, "garbage", new byte[] {(byte) 0xff, 1, 2});
         ask(3, "trailing", new byte[] {2, 'a', 2, '1', 0, 9, 9});

@@ -68,7 +68,7 @@ impl Fixture {
         let shutdown = CancellationToken::new();
         let metrics = Arc::new(Metrics::new());
         let listeners = Listeners::bind(&config.listen, Box::new(|_| {})).expect("a free port");
-        let (upstream, _deleted) = Upstream::start(&config.upstream, config.limits.frame_max, &shutdown);
+        let (upstream, _deleted) = Upstream::start(&config.upstream, config.limits.frame_max, &[], &shutdown);
         let cluster = soon("the first picture", upstream.cluster().ready()).await;
         assert!(listeners.follow(&cluster).is_empty());
         let ip = listeners.bootstrap().ip();
@@ -140,6 +140,14 @@ impl Fixture {
         (client, upstream)
     }
 
+    /// A client that waits for an answer while something happens to another one.
+    pub async fn bystander(&mut self) -> Bystander {
+        let (mut client, mut upstream) = self.client_and_upstream().await;
+        client.send(&crate::frames::list_offsets(1)).await;
+        assert_eq!(upstream.frame().await, crate::frames::list_offsets(1));
+        Bystander { client, upstream }
+    }
+
     /// The value of a metric, as `/metrics` shows it.
     pub fn metric(&self, name: &str) -> f64 {
         let text = self.metrics.render().expect("every metric is text");
@@ -162,6 +170,26 @@ impl Fixture {
             .filter(|reason| counted(*reason) > 0.0)
             .collect();
         assert_eq!(all, [reason]);
+    }
+}
+
+/// A client with a request under way, and the upstream's end of its connection.
+pub struct Bystander {
+    client: Raw,
+    upstream: Raw,
+}
+
+impl Bystander {
+    /// It gets its answer, and an answer to all that it asks now.
+    pub async fn goes_on(mut self) {
+        self.upstream.send(&crate::frames::offsets(1)).await;
+        assert_eq!(self.client.frame().await, crate::frames::offsets(1));
+        self.client.send(&crate::frames::heartbeat(2)).await;
+        assert_eq!(crate::frames::correlation_id(&self.client.frame().await), 2);
+        self.client.send(&crate::frames::list_offsets(3)).await;
+        assert_eq!(self.upstream.frame().await, crate::frames::list_offsets(3));
+        self.upstream.send(&crate::frames::offsets(3)).await;
+        assert_eq!(self.client.frame().await, crate::frames::offsets(3));
     }
 }
 

@@ -54,7 +54,7 @@ impl World {
         let shutdown = CancellationToken::new();
         let (upstream, deleted) = {
             let _inside = runtime.enter();
-            Upstream::start(&config, 64 << 20, &shutdown)
+            Upstream::start(&config, 64 << 20, &[], &shutdown)
         };
         Self {
             runtime,

@@ -336,10 +336,30 @@ fn the_intersection_has_what_all_nodes_have() {
 }
 
 #[test]
+fn a_convoke_that_takes_us_for_a_broker_is_refused() {
+    for (name, error) in [
+        ("convoke", ErrorCode::POLICY_VIOLATION),
+        ("convoke-tool", ErrorCode::NONE),
+    ] {
+        let request = ApiVersionsRequest {
+            client_software_name: StrBytes::from_static_str(name),
+            client_software_version: StrBytes::from_static_str("1"),
+            ..ApiVersionsRequest::default()
+        };
+        for version in 3..=5 {
+            let mut body = BytesMut::new();
+            codec::encode(&request, version, &mut body).expect("ours");
+            let answer = answer(version, body.freeze(), &Offer(node("4.4.0")), Answering::Anyone);
+            assert_eq!(answer.expect("well-formed").error, error, "{name} v{version}");
+        }
+    }
+}
+
+#[test]
 fn the_node_that_a_client_means_is_compared_with_the_one_it_has_reached() {
     let ask = |cluster_id: Option<&str>, node_id, answering| {
         let request = ApiVersionsRequest {
-            client_software_name: StrBytes::from_static_str("convoke"),
+            client_software_name: StrBytes::from_static_str("client"),
             client_software_version: StrBytes::from_static_str("1"),
             cluster_id: cluster_id.map(|id| StrBytes::from_string(id.to_owned())),
             node_id,

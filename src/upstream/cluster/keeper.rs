@@ -2,7 +2,9 @@
 //! (the broker may have been upgraded) and now and then in between (a feature may have been finalized).
 //!
 //! It also publishes whether the node checks ACLs, once for each connection: `authorizer.class.name` cannot be changed while
-//! a broker runs, and a broker that restarts breaks its connections. While there is none, nothing is known of it.
+//! a broker runs, and a broker that restarts breaks its connections. While there is none, what it told last holds: groups
+//! go on without a node that refused nobody anything. One that comes back with an authorizer is noticed as soon as it is
+//! connected to again, after [`MAX_DELAY`] at most.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -45,9 +47,6 @@ pub async fn keep(shared: Arc<Shared>, id: i32, address: HostPort, refresh: Dura
                         Err(error) => note_failure(&shared, id, &address, &error, &mut down_since),
                     }
                 }
-                shared.update(|cluster| {
-                    cluster.authorizers.remove(&id);
-                });
                 // Whatever closed it, leaders may have moved.
                 shared.request_refresh();
                 // A broker that takes connections and closes them is not to be kept busy with it.

@@ -57,7 +57,6 @@ struct Watcher {
     keepers: BTreeMap<i32, Keeper>,
     /// Which live node is asked first; goes round.
     turn: usize,
-    /// When the log last said that the upstream is out of reach.
     /// When what kind of failure was told last.
     last_line: Option<(Instant, Discriminant<UpstreamError>)>,
 }
@@ -228,7 +227,9 @@ impl Watcher {
                 self.last_line = Some((now, kind));
                 if matches!(
                     failure,
-                    UpstreamError::OtherCluster { .. } | UpstreamError::Authentication { .. }
+                    UpstreamError::OtherCluster { .. }
+                        | UpstreamError::Authentication { .. }
+                        | UpstreamError::Unusable { .. }
                 ) {
                     error!("upstream cannot be used: {failure}; trying on");
                 } else {

@@ -156,8 +156,25 @@ async fn lengths_out_of_bounds_are_refused_before_the_bytes_come() {
         let (connection, mut broker) = connect();
         let call = spawn_call(&connection, b"a");
         read_request(&mut broker).await;
+        // Behind an answer: what comes first may also be no broker's.
+        write_answer(&mut broker, 0, b"").await;
+        call.await.unwrap().unwrap();
+        let call = spawn_call(&connection, b"b");
+        read_request(&mut broker).await;
         broker.write_i32(len).await.unwrap();
         assert!(is_malformed(&call.await.unwrap(), ""), "{len}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn first_bytes_that_are_no_frame_are_told_from_an_answer_gone_wrong() {
+    for len in [1_001, i32::MAX, -1] {
+        let (connection, mut broker) = connect();
+        let call = spawn_call(&connection, b"a");
+        read_request(&mut broker).await;
+        broker.write_i32(len).await.unwrap();
+        let error = call.await.unwrap().unwrap_err();
+        assert!(matches!(error, UpstreamError::Unusable { .. }), "{len}: {error}");
     }
 }
 

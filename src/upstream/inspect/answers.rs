@@ -28,7 +28,7 @@ pub fn failure_of(error: UpstreamError) -> Failure {
             // The leader may have moved away from a node that is gone.
             Failure::Moved(reason)
         }
-        UpstreamError::Malformed { .. } => Failure::Retry(reason),
+        UpstreamError::Malformed { .. } | UpstreamError::Unusable { .. } => Failure::Retry(reason),
         UpstreamError::Refused { error, .. } if is_transient(error) => Failure::Retry(reason),
         UpstreamError::Refused { .. } | UpstreamError::Authentication { .. } | UpstreamError::OtherCluster { .. } => {
             Failure::Final(reason)

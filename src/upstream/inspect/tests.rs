@@ -200,7 +200,7 @@ impl Bench {
         .await;
         *own.lock().unwrap() = Some(broker.address.clone());
         let shutdown = CancellationToken::new();
-        let (upstream, _) = Upstream::start(&config(vec![broker.address.clone()]), 1 << 20, &shutdown);
+        let (upstream, _) = Upstream::start(&config(vec![broker.address.clone()]), 1 << 20, &[], &shutdown);
         upstream.cluster().ready().await;
         Self {
             broker,
