@@ -26,7 +26,6 @@ use std::future::Future;
 use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
-use tracing::debug;
 
 pub use access::Decisions;
 pub use delegate::DelegateRules;
@@ -50,7 +49,7 @@ pub enum Answer {
     /// The client's own frame goes upstream, and what comes back goes to the client.
     Forward,
     /// The connection ends, as a broker ends it over a request that cannot be read.
-    Close(&'static str),
+    Close(String),
 }
 
 /// Who asks.
@@ -112,15 +111,13 @@ pub async fn handle(
         api::LIST_GROUPS => list_groups::handle(&call, body, access).await,
         api::DELETE_GROUPS => delete_groups::handle(&call, body, access).await,
         api::OFFSET_DELETE => offset_delete::handle(&call, body, access).await,
-        _ => return Answer::Close("no group API"),
+        key => return Answer::Close(format!("api {key} is no group API")),
     };
     answer.unwrap_or_else(|error| {
-        debug!(
-            api_key = head.api_key,
-            version = head.api_version,
-            client_host = &*caller.client_host,
-            "connection closed over a request: {error}"
-        );
-        Answer::Close("a request that cannot be read or answered")
+        let api = api::find(head.api_key).map_or("unknown", |api| api.name);
+        let version = head.api_version;
+        Answer::Close(format!(
+            "{api} v{version} request that cannot be read or answered: {error}"
+        ))
     })
 }

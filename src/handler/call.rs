@@ -49,6 +49,15 @@ impl<'a> Call<'a> {
         self.upstream_version(self.version) == self.version
     }
 
+    /// Leaves the request to the client's upstream node, or refuses it where that node does not know the version.
+    pub(super) fn pass_on(&self, refuse: impl FnOnce(ErrorCode) -> Handled) -> Handled {
+        if self.can_forward() {
+            Ok(Answer::Forward)
+        } else {
+            refuse(ErrorCode::UNSUPPORTED_VERSION)
+        }
+    }
+
     /// The version in which the client's upstream node is asked: the newest that it speaks, up to `newest`. What nodes speak
     /// is learnt in the background; until then a node is taken to speak what the client does.
     pub(super) fn upstream_version(&self, newest: i16) -> i16 {

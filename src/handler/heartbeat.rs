@@ -6,10 +6,10 @@
 use bytes::Bytes;
 use kafka_protocol::messages::{HeartbeatRequest, HeartbeatResponse};
 
+use super::ClientUpstream;
 use super::access::{Access, Operation};
 use super::call::{Call, Handled};
 use super::convert::{optional_text, text};
-use super::{Answer, ClientUpstream};
 use crate::coordinator::request::{self as core, Request, Response};
 use crate::wire::codec;
 use crate::wire::error_code::ErrorCode;
@@ -17,7 +17,7 @@ use crate::wire::error_code::ErrorCode;
 pub(super) async fn handle(call: &Call<'_>, body: Bytes, access: &mut Access<'_, impl ClientUpstream>) -> Handled {
     let request: HeartbeatRequest = codec::decode_request(call.version, body)?;
     if call.is_delegated(&request.group_id) {
-        return pass_on(call);
+        return call.pass_on(|error| answer(call, error));
     }
     if let Err(error) = access.group(&request.group_id, Operation::Read).await {
         return answer(call, error);
@@ -33,17 +33,9 @@ pub(super) async fn handle(call: &Call<'_>, body: Bytes, access: &mut Access<'_,
     });
     match call.services.coordinator.call(&request.group_id, heartbeat).await {
         Response::Heartbeat { error } => answer(call, error),
-        Response::NotOwned => pass_on(call),
+        Response::NotOwned => call.pass_on(|error| answer(call, error)),
         Response::Unavailable { error } => answer(call, survivable(error)),
         _ => answer(call, ErrorCode::UNKNOWN_SERVER_ERROR),
-    }
-}
-
-fn pass_on(call: &Call<'_>) -> Handled {
-    if call.can_forward() {
-        Ok(Answer::Forward)
-    } else {
-        answer(call, ErrorCode::UNSUPPORTED_VERSION)
     }
 }
 

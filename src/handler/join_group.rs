@@ -9,10 +9,10 @@ use kafka_protocol::messages::join_group_response::JoinGroupResponseMember;
 use kafka_protocol::messages::{JoinGroupRequest, JoinGroupResponse};
 use kafka_protocol::protocol::StrBytes;
 
+use super::ClientUpstream;
 use super::access::{Access, Operation};
 use super::call::{Call, Handled};
 use super::convert::{optional_text, optional_wire, owned_bytes, text, wire};
-use super::{Answer, ClientUpstream};
 use crate::coordinator::request::{self as core, Protocol, Request, Response, Text};
 use crate::wire::codec;
 use crate::wire::error_code::ErrorCode;
@@ -25,7 +25,7 @@ const REASON_MAX: usize = 255;
 pub(super) async fn handle(call: &Call<'_>, body: Bytes, access: &mut Access<'_, impl ClientUpstream>) -> Handled {
     let request: JoinGroupRequest = codec::decode_request(call.version, body)?;
     if call.is_delegated(&request.group_id) {
-        return pass_on(call, &request);
+        return call.pass_on(|error| fail(call, &request, error));
     }
     match access.group(&request.group_id, Operation::Read).await {
         Ok(()) => {}
@@ -38,17 +38,9 @@ pub(super) async fn handle(call: &Call<'_>, body: Bytes, access: &mut Access<'_,
     let join = Request::JoinGroup(to_core(call, &request));
     match call.services.coordinator.call(&request.group_id, join).await {
         Response::JoinGroup(response) => call.reply(&to_wire(call.version, &response), response.error),
-        Response::NotOwned => pass_on(call, &request),
+        Response::NotOwned => call.pass_on(|error| fail(call, &request, error)),
         Response::Unavailable { error } => fail(call, &request, error),
         _ => fail(call, &request, ErrorCode::UNKNOWN_SERVER_ERROR),
-    }
-}
-
-fn pass_on(call: &Call<'_>, request: &JoinGroupRequest) -> Handled {
-    if call.can_forward() {
-        Ok(Answer::Forward)
-    } else {
-        fail(call, request, ErrorCode::UNSUPPORTED_VERSION)
     }
 }
 

@@ -7,11 +7,11 @@ use bytes::Bytes;
 use kafka_protocol::messages::leave_group_response::MemberResponse;
 use kafka_protocol::messages::{LeaveGroupRequest, LeaveGroupResponse};
 
+use super::ClientUpstream;
 use super::access::{Access, Operation};
 use super::call::{Call, Handled};
 use super::convert::{optional_text, optional_wire, text, wire};
 use super::join_group::reason;
-use super::{Answer, ClientUpstream};
 use crate::coordinator::request::{self as core, LeavingMember, Request, Response};
 use crate::wire::codec;
 use crate::wire::error_code::ErrorCode;
@@ -22,7 +22,7 @@ const MEMBERS_SINCE: i16 = 3;
 pub(super) async fn handle(call: &Call<'_>, body: Bytes, access: &mut Access<'_, impl ClientUpstream>) -> Handled {
     let request: LeaveGroupRequest = codec::decode_request(call.version, body)?;
     if call.is_delegated(&request.group_id) {
-        return pass_on(call);
+        return call.pass_on(|error| fail(call, error));
     }
     if let Err(error) = access.group(&request.group_id, Operation::Read).await {
         return fail(call, error);
@@ -33,17 +33,9 @@ pub(super) async fn handle(call: &Call<'_>, body: Bytes, access: &mut Access<'_,
     let leave = Request::LeaveGroup(to_core(call.version, &request));
     match call.services.coordinator.call(&request.group_id, leave).await {
         Response::LeaveGroup(response) => answer(call, &response),
-        Response::NotOwned => pass_on(call),
+        Response::NotOwned => call.pass_on(|error| fail(call, error)),
         Response::Unavailable { error } => fail(call, error),
         _ => fail(call, ErrorCode::UNKNOWN_SERVER_ERROR),
-    }
-}
-
-fn pass_on(call: &Call<'_>) -> Handled {
-    if call.can_forward() {
-        Ok(Answer::Forward)
-    } else {
-        fail(call, ErrorCode::UNSUPPORTED_VERSION)
     }
 }
 

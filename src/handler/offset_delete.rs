@@ -10,11 +10,11 @@ use kafka_protocol::messages::offset_delete_response::{OffsetDeleteResponseParti
 use kafka_protocol::messages::{OffsetDeleteRequest, OffsetDeleteResponse};
 use uuid::Uuid;
 
+use super::ClientUpstream;
 use super::access::{Access, Operation};
 use super::call::{Call, Handled};
 use super::convert::{text, wire};
 use super::topics::{Lookups, named, refusal};
-use super::{Answer, ClientUpstream};
 use crate::coordinator::request::{self as core, Request, Response, Text};
 use crate::wire::codec;
 use crate::wire::error_code::ErrorCode;
@@ -25,7 +25,7 @@ type CheckedTopic = (Text, Vec<(i32, Option<ErrorCode>)>);
 pub(super) async fn handle(call: &Call<'_>, body: Bytes, access: &mut Access<'_, impl ClientUpstream>) -> Handled {
     let request: OffsetDeleteRequest = codec::decode_request(call.version, body)?;
     if call.is_delegated(&request.group_id) {
-        return pass_on(call);
+        return call.pass_on(|error| fail(call, error));
     }
     if let Err(error) = access.group(&request.group_id, Operation::Delete).await {
         return fail(call, error);
@@ -46,17 +46,9 @@ pub(super) async fn handle(call: &Call<'_>, body: Bytes, access: &mut Access<'_,
     match call.services.coordinator.call(&request.group_id, delete).await {
         Response::OffsetDelete(response) if response.error.is_none() => answer(call, &topics, response),
         Response::OffsetDelete(response) => fail(call, response.error),
-        Response::NotOwned => pass_on(call),
+        Response::NotOwned => call.pass_on(|error| fail(call, error)),
         Response::Unavailable { error } => fail(call, error),
         _ => fail(call, ErrorCode::UNKNOWN_SERVER_ERROR),
-    }
-}
-
-fn pass_on(call: &Call<'_>) -> Handled {
-    if call.can_forward() {
-        Ok(Answer::Forward)
-    } else {
-        fail(call, ErrorCode::UNSUPPORTED_VERSION)
     }
 }
 

@@ -6,10 +6,10 @@
 use bytes::Bytes;
 use kafka_protocol::messages::{SyncGroupRequest, SyncGroupResponse};
 
+use super::ClientUpstream;
 use super::access::{Access, Operation};
 use super::call::{Call, Handled};
 use super::convert::{optional_text, optional_wire, owned_bytes, text};
-use super::{Answer, ClientUpstream};
 use crate::coordinator::request::{self as core, Request, Response};
 use crate::wire::codec;
 use crate::wire::error_code::ErrorCode;
@@ -17,7 +17,7 @@ use crate::wire::error_code::ErrorCode;
 pub(super) async fn handle(call: &Call<'_>, body: Bytes, access: &mut Access<'_, impl ClientUpstream>) -> Handled {
     let request: SyncGroupRequest = codec::decode_request(call.version, body)?;
     if call.is_delegated(&request.group_id) {
-        return pass_on(call);
+        return call.pass_on(|error| fail(call, error));
     }
     if call.version >= 5 && (request.protocol_type.is_none() || request.protocol_name.is_none()) {
         return fail(call, ErrorCode::INCONSISTENT_GROUP_PROTOCOL);
@@ -31,17 +31,9 @@ pub(super) async fn handle(call: &Call<'_>, body: Bytes, access: &mut Access<'_,
     let sync = Request::SyncGroup(to_core(&request));
     match call.services.coordinator.call(&request.group_id, sync).await {
         Response::SyncGroup(response) => call.reply(&to_wire(&response), response.error),
-        Response::NotOwned => pass_on(call),
+        Response::NotOwned => call.pass_on(|error| fail(call, error)),
         Response::Unavailable { error } => fail(call, survivable(error)),
         _ => fail(call, ErrorCode::UNKNOWN_SERVER_ERROR),
-    }
-}
-
-fn pass_on(call: &Call<'_>) -> Handled {
-    if call.can_forward() {
-        Ok(Answer::Forward)
-    } else {
-        fail(call, ErrorCode::UNSUPPORTED_VERSION)
     }
 }
 

@@ -151,18 +151,10 @@ impl<'a> Record<'a> {
         services.metrics.connection_closed(end.reason);
         let node = target.node_id();
         let (reason, detail) = (end.reason, &*end.detail);
-        match reason {
-            // What somebody has to mend, and may not notice otherwise.
-            CloseReason::TlsBytes
-            | CloseReason::UpstreamUnreachable
-            | CloseReason::UpstreamMalformed
-            | CloseReason::VersionsUnknown
-            | CloseReason::OtherCluster
-                if services.complaints.may_say() =>
-            {
-                tracing::warn!(%peer, node, %reason, detail, "client connection closed");
-            }
-            _ => tracing::debug!(%peer, node, %reason, detail, "client connection closed"),
+        if reason.needs_attention() && services.may_complain(reason) {
+            tracing::warn!(%peer, node, %reason, detail, "client connection closed");
+        } else {
+            tracing::debug!(%peer, node, %reason, detail, "client connection closed");
         }
     }
 }

@@ -9,6 +9,7 @@ use super::pipes::Pipes;
 use super::stop::Stop;
 use crate::config::{Config, LimitsConfig, UpstreamConfig};
 use crate::handler::HandlerServices;
+use crate::telemetry::close_reason::CloseReason;
 use crate::telemetry::log_limit::LogLimit;
 use crate::telemetry::metrics::Metrics;
 use crate::upstream::cluster::ClusterWatch;
@@ -25,8 +26,10 @@ pub struct Services {
     pub stop: Stop,
     pub(crate) pipes: Pipes,
     pub(crate) owned_memory: OwnedMemory,
-    /// Lets through one warning in a while about connections that failed.
-    pub complaints: LogLimit,
+    /// Let through one warning in a while about connections that ended for each reason.
+    complaints: [LogLimit; CloseReason::ALL.len()],
+    /// The same for nodes that get no listener.
+    pub(crate) listener_complaints: LogLimit,
     /// The origin of the monotonic milliseconds that sessions are measured in.
     pub started: Instant,
 }
@@ -53,9 +56,15 @@ impl Services {
             listeners,
             stop,
             pipes: Pipes::new(),
-            complaints: LogLimit::new(COMPLAIN_EVERY),
+            complaints: CloseReason::ALL.map(|_| LogLimit::new(COMPLAIN_EVERY)),
+            listener_complaints: LogLimit::new(COMPLAIN_EVERY),
             started: Instant::now(),
         }
+    }
+
+    /// Whether it is time to warn again of connections that end for this reason; the caller then does.
+    pub(crate) fn may_complain(&self, reason: CloseReason) -> bool {
+        self.complaints.get(reason as usize).is_some_and(LogLimit::may_say)
     }
 
     /// Monotonic milliseconds.

@@ -13,6 +13,8 @@ pub enum CloseReason {
     UpstreamFailed,
     /// The upstream node could not be reached when the connection first needed it.
     UpstreamUnreachable,
+    /// The upstream node did not answer a request of ours, on the client's behalf, in time.
+    UpstreamSilent,
     /// The upstream node sent bytes that cannot be read.
     UpstreamMalformed,
     /// The client sent nothing for `limits.idle_timeout`.
@@ -47,12 +49,13 @@ pub enum CloseReason {
 
 impl CloseReason {
     /// Every reason, so that metrics can be made once at start.
-    pub const ALL: [Self; 20] = [
+    pub const ALL: [Self; 21] = [
         Self::ClientClosed,
         Self::ClientFailed,
         Self::UpstreamClosed,
         Self::UpstreamFailed,
         Self::UpstreamUnreachable,
+        Self::UpstreamSilent,
         Self::UpstreamMalformed,
         Self::IdleTimeout,
         Self::ClientStalled,
@@ -70,6 +73,34 @@ impl CloseReason {
         Self::Panicked,
     ];
 
+    /// Whether somebody has to mend something, at the client, at the upstream or here, and may not notice otherwise.
+    #[must_use]
+    pub const fn needs_attention(self) -> bool {
+        match self {
+            Self::UpstreamUnreachable
+            | Self::UpstreamSilent
+            | Self::UpstreamMalformed
+            | Self::ClientStalled
+            | Self::FrameTooLong
+            | Self::RequestTooLong
+            | Self::TlsBytes
+            | Self::Malformed
+            | Self::UnsupportedApi
+            | Self::IllegalSaslState
+            | Self::VersionsUnknown
+            | Self::OtherCluster
+            | Self::Refused => true,
+            Self::ClientClosed
+            | Self::ClientFailed
+            | Self::UpstreamClosed
+            | Self::UpstreamFailed
+            | Self::IdleTimeout
+            | Self::Drained
+            | Self::DrainTimeout
+            | Self::Panicked => false,
+        }
+    }
+
     /// The metric label.
     #[must_use]
     pub const fn label(self) -> &'static str {
@@ -79,6 +110,7 @@ impl CloseReason {
             Self::UpstreamClosed => "upstream_closed",
             Self::UpstreamFailed => "upstream_failed",
             Self::UpstreamUnreachable => "upstream_unreachable",
+            Self::UpstreamSilent => "upstream_silent",
             Self::UpstreamMalformed => "upstream_malformed",
             Self::IdleTimeout => "idle_timeout",
             Self::ClientStalled => "client_stalled",

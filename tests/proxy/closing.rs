@@ -68,6 +68,7 @@ async fn a_client_that_closes_within_a_frame_that_is_half_sent_up_waits_for_earl
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_upstream_that_dies_within_an_answer_takes_the_client_along() {
     let mut fixture = Fixture::start().await;
+    let bystander = fixture.bystander().await;
     let (mut client, mut upstream) = fixture.client_and_upstream().await;
     client.send(&list_offsets(1)).await;
     upstream.frame().await;
@@ -75,6 +76,7 @@ async fn an_upstream_that_dies_within_an_answer_takes_the_client_along() {
     drop(upstream);
     assert_eq!(client.rest().await, offsets(1)[..12]);
     fixture.ended(CloseReason::UpstreamClosed).await;
+    bystander.goes_on().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -166,6 +168,7 @@ async fn an_answer_above_the_frame_limit_closes_the_client() {
 /// What a client sends that is not taken, behind a request that is.
 async fn refuses(bytes: &[u8], reason: CloseReason) {
     let mut fixture = Fixture::start().await;
+    let bystander = fixture.bystander().await;
     let (mut client, mut upstream) = fixture.client_and_upstream().await;
     client
         .send(&[&list_offsets(1)[..], &heartbeat(2), bytes].concat())
@@ -177,6 +180,7 @@ async fn refuses(bytes: &[u8], reason: CloseReason) {
     client.closed().await;
     upstream.closed().await;
     fixture.ended(reason).await;
+    bystander.goes_on().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

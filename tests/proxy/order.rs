@@ -1,5 +1,8 @@
 //! Answers leave in the order of the requests, whoever makes them.
 
+use std::time::Duration;
+
+use convoke::telemetry::close_reason::CloseReason;
 use kafka_protocol::messages::ListGroupsResponse;
 use kafka_protocol::protocol::Encodable;
 
@@ -8,6 +11,7 @@ use crate::frames::{
     API_VERSIONS, LIST_GROUPS, correlation_id, error, head, heartbeat, list_offsets, offsets, produce, request,
     response,
 };
+use crate::raw::Raw;
 
 const UNKNOWN_MEMBER_ID: i16 = 25;
 
@@ -28,23 +32,11 @@ async fn forwarded_local_and_injected_answers_leave_in_request_order() {
     let mut upstream = fixture.mock.client().await;
     assert_eq!(head(&upstream.frame().await), (2, 1, 1));
     assert_eq!(head(&upstream.frame().await), (2, 1, 3), "the heartbeat ended here");
-    let (key, version, injected) = head(&upstream.frame().await);
-    assert_eq!(
-        key, LIST_GROUPS,
-        "asked on the client's own connection, behind what the client had sent"
-    );
+    // Asked on the client's own connection, behind what the client had sent.
+    let question = upstream.frame().await;
     client.silent().await;
-
-    let mut groups = Vec::new();
-    ListGroupsResponse::default()
-        .encode(&mut groups, version)
-        .expect("a known version");
-    let answers = [
-        offsets(1),
-        offsets(3),
-        response(LIST_GROUPS, version, injected, &groups),
-    ];
-    upstream.send(&answers.concat()).await;
+    upstream.send(&[offsets(1), offsets(3)].concat()).await;
+    list_no_groups(&mut upstream, &question).await;
     assert_eq!(head(&upstream.frame().await), (2, 1, 6));
     upstream.send(&offsets(6)).await;
 
@@ -57,6 +49,55 @@ async fn forwarded_local_and_injected_answers_leave_in_request_order() {
     let versions = client.frame().await;
     assert_eq!((correlation_id(&versions), error(&versions)), (5, 0));
     assert_eq!(client.frame().await, offsets(6));
+}
+
+/// Answers what is asked on a client's behalf.
+async fn list_no_groups(upstream: &mut Raw, question: &[u8]) {
+    let (key, version, id) = head(question);
+    assert_eq!(key, LIST_GROUPS);
+    let mut groups = Vec::new();
+    ListGroupsResponse::default()
+        .encode(&mut groups, version)
+        .expect("a known version");
+    upstream.send(&response(LIST_GROUPS, version, id, &groups)).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_upstream_that_does_not_answer_for_a_client_costs_it_the_connection_and_nobody_else() {
+    let mut fixture = Fixture::with(|config| config.upstream.request_timeout = Duration::from_millis(300)).await;
+    let bystander = fixture.bystander().await;
+    let (mut client, mut upstream) = fixture.client_and_upstream().await;
+    client
+        .send(&[heartbeat(1), request(LIST_GROUPS, 0, 2, b""), heartbeat(3)].concat())
+        .await;
+    assert_eq!(head(&upstream.frame().await).0, LIST_GROUPS);
+    assert_eq!(
+        correlation_id(&client.frame().await),
+        1,
+        "what was asked before is answered"
+    );
+    client.closed().await;
+    upstream.closed().await;
+    fixture.ended(CloseReason::UpstreamSilent).await;
+    bystander.goes_on().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_question_waits_for_as_long_as_the_client_s_own_requests_before_it() {
+    let timeout = Duration::from_millis(200);
+    let mut fixture = Fixture::with(|config| config.upstream.request_timeout = timeout).await;
+    let (mut client, mut upstream) = fixture.client_and_upstream().await;
+    client
+        .send(&[list_offsets(1), request(LIST_GROUPS, 0, 2, b"")].concat())
+        .await;
+    assert_eq!(upstream.frame().await, list_offsets(1));
+    let question = upstream.frame().await;
+    tokio::time::sleep(4 * timeout).await;
+    upstream.send(&offsets(1)).await;
+    list_no_groups(&mut upstream, &question).await;
+    assert_eq!(client.frame().await, offsets(1));
+    let listed = client.frame().await;
+    assert_eq!((correlation_id(&listed), error(&listed)), (2, 0));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -184,6 +184,7 @@ async fn a_client_that_has_closed_its_side_behind_a_large_request_gets_its_large
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_upstream_that_dies_within_a_large_answer_takes_the_client_along() {
     let mut fixture = Fixture::start().await;
+    let bystander = fixture.bystander().await;
     let (mut client, mut upstream) = fixture.client_and_upstream().await;
     let answer = large_answer(1, MEGABYTE);
     client.send(&list_offsets(1)).await;
@@ -194,6 +195,7 @@ async fn an_upstream_that_dies_within_a_large_answer_takes_the_client_along() {
     assert!(client.rest().await == answer[FIRST..MEGABYTE / 2]);
     fixture.ended(CloseReason::UpstreamClosed).await;
     assert_eq!(spliced(&fixture), MEGABYTE / 2 - FIRST);
+    bystander.goes_on().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

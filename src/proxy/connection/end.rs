@@ -59,7 +59,11 @@ impl End {
             WireError::UnknownApi(_) | WireError::UnsupportedVersion { .. } => CloseReason::UnsupportedApi,
             WireError::Malformed(_) => CloseReason::Malformed,
         };
-        Self::new(reason, error.to_string())
+        let detail = match error {
+            WireError::TooLong { .. } => format!("{error} (limits.frame_max)"),
+            _ => error.to_string(),
+        };
+        Self::new(reason, detail)
     }
 
     /// Whether the client ended the connection in good order, so that it may be waiting for its last answers.

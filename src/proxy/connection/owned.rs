@@ -51,6 +51,7 @@ impl Requests<'_> {
         )
         .await;
         self.ctx.progress.answered();
+        self.upstream.check_answered()?;
         match answer {
             Answer::Reply(body, error) => {
                 self.reply(&request, &body, error).await?;

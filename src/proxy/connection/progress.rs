@@ -46,6 +46,10 @@ impl Progress {
         self.under_way.fetch_sub(1, Ordering::Relaxed);
     }
 
+    pub(super) fn under_way(&self) -> usize {
+        self.under_way.load(Ordering::Relaxed)
+    }
+
     pub(super) fn requests_ended(&self) {
         self.requests_ended.store(true, Ordering::Relaxed);
     }

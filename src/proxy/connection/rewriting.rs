@@ -69,7 +69,7 @@ impl Responses<'_> {
         for (node_id, upstream) in nodes {
             if let Err(error) = services.listeners.ensure(*node_id, upstream) {
                 services.metrics.listener_failures.inc();
-                if services.complaints.may_say() {
+                if services.listener_complaints.may_say() {
                     tracing::error!("{error}; clients are told that the node is out of reach");
                 }
             }

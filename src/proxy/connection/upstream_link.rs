@@ -25,6 +25,8 @@ use crate::wire::frame::{LENGTH_SIZE, request_head};
 
 /// A node is tried so many times before its client is told by closing; clients come back by themselves.
 const NODE_TRIES: usize = 2;
+/// Under way while a question of ours is the next to be answered: it, and the client's request that it is asked for.
+const ASKING: usize = 2;
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// Bootstrap connections begin the list at different places.
@@ -59,6 +61,8 @@ pub(super) struct UpstreamLink<'a> {
     next_correlation_id: i32,
     /// A request of ours found the connection gone that the client's user had authenticated on.
     user_lost: bool,
+    /// A request of ours was not answered in time: its place among the answers is still taken.
+    unanswered: bool,
 }
 
 impl<'a> UpstreamLink<'a> {
@@ -71,6 +75,7 @@ impl<'a> UpstreamLink<'a> {
             waited: Duration::ZERO,
             next_correlation_id: 0,
             user_lost: false,
+            unanswered: false,
         }
     }
 
@@ -96,6 +101,23 @@ impl<'a> UpstreamLink<'a> {
     /// only closing it makes every client come back and authenticate.
     pub(super) fn check_user(&self) -> Result<(), End> {
         if self.user_lost { Err(user_lost()) } else { Ok(()) }
+    }
+
+    /// Whether what was asked was answered, in time or with an error. If not, nothing that is queued later could leave before
+    /// that answer comes, so the connection ends with the answers that are there, and the client comes again.
+    pub(super) fn check_answered(&self) -> Result<(), End> {
+        if !self.unanswered {
+            return Ok(());
+        }
+        self.ctx.progress.cut_off();
+        let timeout = self.ctx.services.upstream.request_timeout;
+        Err(End::new(
+            CloseReason::UpstreamSilent,
+            format!(
+                "{} did not answer a question on the client's behalf within {timeout:?}",
+                self.address()
+            ),
+        ))
     }
 
     /// Closes our side of a connection that the upstream has closed.
@@ -202,7 +224,7 @@ impl<'a> UpstreamLink<'a> {
 
     async fn ask(&mut self, api_key: i16, version: i16, body: &[u8]) -> Result<Bytes, UpstreamError> {
         let (correlation_id, frame) = self.request(api_key, version, body)?;
-        let (reply, answer) = oneshot::channel();
+        let (reply, mut answer) = oneshot::channel();
         let sent = async {
             self.connect(Purpose::Request).await?;
             let injected = Injected {
@@ -222,15 +244,24 @@ impl<'a> UpstreamLink<'a> {
             });
         }
         let timeout = self.ctx.services.upstream.request_timeout;
-        match tokio::time::timeout(timeout, answer).await {
-            Ok(Ok(answer)) => answer,
-            Ok(Err(_)) => Err(UpstreamError::Closed {
-                address: self.address(),
-            }),
-            Err(_) => Err(UpstreamError::Timeout {
-                address: self.address(),
-                timeout_ms: u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX),
-            }),
+        loop {
+            match tokio::time::timeout(timeout, &mut answer).await {
+                Ok(Ok(answer)) => return answer,
+                Ok(Err(_)) => {
+                    return Err(UpstreamError::Closed {
+                        address: self.address(),
+                    });
+                }
+                // It is not the question that keeps the upstream busy.
+                Err(_) if self.ctx.progress.under_way() > ASKING => {}
+                Err(_) => {
+                    self.unanswered = true;
+                    return Err(UpstreamError::Timeout {
+                        address: self.address(),
+                        timeout_ms: u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX),
+                    });
+                }
+            }
         }
     }
 }
