@@ -1,6 +1,7 @@
 //! Puts the layers together: flags win over the environment, that over the file. Unknown keys and wrong shapes are reported.
 
 use std::collections::BTreeMap;
+use std::io::Read;
 use std::path::Path;
 
 use super::document::{self, Entry, Mark, Node, Value};
@@ -8,6 +9,13 @@ use super::keys::{self, ENVIRONMENT_PREFIX, SETTINGS_SECTION, environment_name, 
 use super::problem::{Place, Problem};
 use super::settings;
 use super::{Flag, Sources};
+
+/// Bytes of the longest file: every key with its comment takes 8 KiB.
+const FILE_MAX: u64 = 256 * 1024;
+/// Each place costs a reading of the file, so only so many problems are told, and only so many items of a list know their
+/// place.
+const PROBLEMS_MAX: usize = 50;
+const ITEMS_LOCATED_MAX: usize = 100;
 
 /// What was given for a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,17 +56,18 @@ impl Layers {
     }
 
     fn read_file(&mut self, path: &Path) {
-        match std::fs::read_to_string(path) {
+        match read_text(path, FILE_MAX) {
             Ok(text) => File {
                 path,
                 text: &text,
                 layers: self,
+                problems: 0,
             }
             .read(),
-            Err(error) => self.problems.push(Problem {
-                place: Place::Flag("--config".to_owned()),
+            Err(reason) => self.problems.push(Problem {
+                place: Place::Nowhere,
                 key: String::new(),
-                message: format!("cannot read {}: {error}", path.display()),
+                message: format!("cannot read {}: {reason}", path.display()),
             }),
         }
     }
@@ -120,6 +129,8 @@ struct File<'a> {
     path: &'a Path,
     text: &'a str,
     layers: &'a mut Layers,
+    /// How many were found.
+    problems: usize,
 }
 
 impl File<'_> {
@@ -136,12 +147,24 @@ impl File<'_> {
         }
     }
 
-    fn problem(&mut self, place: Place, key: &str, message: String) {
-        self.layers.problems.push(Problem {
-            place,
+    fn problem(&mut self, mark: Mark, key: &str, message: String) {
+        self.problems += 1;
+        if self.problems > PROBLEMS_MAX {
+            return;
+        }
+        let problem = Problem {
+            place: self.place(mark),
             key: key.to_owned(),
             message,
-        });
+        };
+        self.layers.problems.push(problem);
+        if self.problems == PROBLEMS_MAX {
+            self.layers.problems.push(Problem {
+                place: Place::Nowhere,
+                key: String::new(),
+                message: format!("more may be wrong with {}; these are the first", self.path.display()),
+            });
+        }
     }
 
     fn read(mut self) {
@@ -151,37 +174,44 @@ impl File<'_> {
                 Value::Null => {}
                 other => {
                     let message = format!("expected a section with keys, found {}", other.kind());
-                    let place = self.place(root.mark);
-                    self.problem(place, "", message);
+                    self.problem(root.mark, "", message);
                 }
             },
-            Err(error) => {
-                let place = self.place_at(error.line, error.column);
-                self.problem(place, "", error.message);
-            }
+            Err(error) => self.layers.problems.push(Problem {
+                place: self.place_at(error.line, error.column),
+                key: String::new(),
+                message: error.message,
+            }),
         }
     }
 
     fn read_section(&mut self, section: &str, entries: &[Entry]) {
-        for (index, entry) in entries.iter().enumerate() {
+        let mut earlier = BTreeMap::new();
+        for entry in entries {
             let key = match section {
                 "" => entry.key.clone(),
                 _ => format!("{section}.{}", entry.key),
             };
-            let earlier = entries.iter().take(index).find(|earlier| earlier.key == entry.key);
-            if let Some(earlier) = earlier {
-                let (line, _) = document::locate(self.text, earlier.key_mark);
-                let place = self.place(entry.key_mark);
-                self.problem(place, &key, format!("given twice; it stands in line {line} already"));
-            } else if key == SETTINGS_SECTION || is_section(&key) {
+            if let Some(mark) = earlier.get(&*entry.key).copied() {
+                self.given_twice(&key, mark, entry.key_mark);
+                continue;
+            }
+            earlier.insert(&*entry.key, entry.key_mark);
+            if key == SETTINGS_SECTION || is_section(&key) {
                 self.read_subsection(&key, entry);
             } else if keys::find(&key).is_some() || settings_name(&key).is_some() {
                 self.read_value(&key, &entry.value);
             } else {
-                let place = self.place(entry.key_mark);
                 let message = format!("unknown key{}", meant_in(section, &entry.key));
-                self.problem(place, &key, message);
+                self.problem(entry.key_mark, &key, message);
             }
+        }
+    }
+
+    fn given_twice(&mut self, key: &str, first: Mark, second: Mark) {
+        if self.problems < PROBLEMS_MAX {
+            let (line, _) = document::locate(self.text, first);
+            self.problem(second, key, format!("given twice; it stands in line {line} already"));
         }
     }
 
@@ -190,9 +220,8 @@ impl File<'_> {
             Value::Map(entries) => self.read_section(key, entries),
             Value::Null => {}
             other => {
-                let place = self.place(entry.value.mark);
                 let message = format!("expected a section with keys, found {}", other.kind());
-                self.problem(place, key, message);
+                self.problem(entry.value.mark, key, message);
             }
         }
     }
@@ -205,18 +234,22 @@ impl File<'_> {
             Value::Null => {}
             Value::Scalar(text) => self.layers.give(key, text, place),
             Value::List(nodes) if list => {
-                let items = nodes.iter().filter_map(|item| self.read_item(key, item)).collect();
+                let located = nodes.len() <= ITEMS_LOCATED_MAX;
+                let items = nodes.iter().filter_map(|item| {
+                    let place = if located { self.place(item.mark) } else { place.clone() };
+                    self.read_item(key, item, place)
+                });
+                let items = items.collect();
                 self.layers.given.insert(key.to_owned(), Given { place, items });
             }
             other => {
                 let expected = if list { "a list" } else { "a single value" };
-                self.problem(place, key, format!("expected {expected}, found {}", other.kind()));
+                self.problem(node.mark, key, format!("expected {expected}, found {}", other.kind()));
             }
         }
     }
 
-    fn read_item(&mut self, key: &str, node: &Node) -> Option<Item> {
-        let place = self.place(node.mark);
+    fn read_item(&mut self, key: &str, node: &Node, place: Place) -> Option<Item> {
         if let Value::Scalar(text) = &node.value {
             return Some(Item {
                 text: text.clone(),
@@ -224,9 +257,34 @@ impl File<'_> {
             });
         }
         let message = format!("expected a single value in the list, found {}", node.value.kind());
-        self.problem(place, key, message);
+        self.problem(node.mark, key, message);
         None
     }
+}
+
+/// The text of a file that is not longer than `max` bytes.
+///
+/// # Errors
+/// Why it cannot be had.
+pub(super) fn read_text(path: impl AsRef<Path>, max: u64) -> Result<String, String> {
+    let mut bytes = Vec::new();
+    let file = std::fs::File::open(path).map_err(|error| error.to_string())?;
+    file.take(max + 1)
+        .read_to_end(&mut bytes)
+        .map_err(|error| error.to_string())?;
+    if bytes.len() as u64 > max {
+        return Err(format!("it is longer than {max} bytes"));
+    }
+    String::from_utf8(bytes).map_err(|error| {
+        let valid = error.utf8_error().valid_up_to();
+        let line = 1 + error
+            .as_bytes()
+            .iter()
+            .take(valid)
+            .filter(|byte| **byte == b'\n')
+            .count();
+        format!("it is no text (UTF-8), from line {line} on")
+    })
 }
 
 /// Every key, those of the settings included.
