@@ -1,5 +1,7 @@
 //! Real Apache Kafka brokers (KRaft), of any version that Maven Central serves, on one node or three.
 
+mod sasl;
+
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs;
@@ -8,6 +10,8 @@ use std::process::Command;
 use std::time::Duration;
 
 use tempfile::TempDir;
+
+pub use sasl::USERS;
 
 use crate::network::Network;
 use crate::process::{self, Process};
@@ -22,14 +26,6 @@ pub enum Listener {
     /// SASL_PLAINTEXT with PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 and unsecured OAUTHBEARER; users in [`USERS`].
     Sasl,
 }
-
-/// The users of a SASL listener: name and password. `convoke` is Convoke's own; `admin` is a super user, as is `convoke`.
-pub const USERS: [(&str, &str); 4] = [
-    ("admin", "admin-secret"),
-    ("convoke", "convoke-secret"),
-    ("alice", "alice-secret"),
-    ("bob", "bob-secret"),
-];
 
 /// What to start.
 #[derive(Debug, Clone)]
@@ -285,13 +281,7 @@ impl Kafka {
         let path = self.folder.path().join("admin.properties");
         let text = match self.options.listener {
             Listener::Plaintext => String::new(),
-            Listener::Sasl => {
-                let (user, password) = USERS[0];
-                format!(
-                    "security.protocol=SASL_PLAINTEXT\nsasl.mechanism=PLAIN\nsasl.jaas.config={}\n",
-                    plain_module(user, password)
-                )
-            }
+            Listener::Sasl => sasl::admin_client(),
         };
         fs::write(&path, text)?;
         Ok(path)
@@ -331,13 +321,7 @@ impl Kafka {
             ])
             .arg(self.properties_path(id));
         if self.options.listener == Listener::Sasl {
-            for (user, password) in USERS {
-                for mechanism in ["SCRAM-SHA-256", "SCRAM-SHA-512"] {
-                    command
-                        .arg("--add-scram")
-                        .arg(format!("{mechanism}=[name={user},password={password}]"));
-                }
-            }
+            command.args(sasl::scram_arguments());
         }
         process::run("kafka.tools.StorageTool", command, Duration::from_secs(60)).map(drop)
     }
@@ -411,7 +395,7 @@ impl Kafka {
         );
         set("controller.quorum.voters", voters.join(","));
         if self.options.listener == Listener::Sasl {
-            properties.extend(sasl_properties(&self.options.users));
+            properties.extend(sasl::listener(&self.options.users));
         }
         properties.extend(self.options.properties.clone());
         Ok(properties.iter().fold(String::new(), |mut text, (key, value)| {
@@ -443,55 +427,6 @@ fn base_properties(data: &Path, replicas: &str) -> BTreeMap<String, String> {
     ]
     .into_iter()
     .map(|(key, value)| (key.to_owned(), value.to_owned()))
-    .collect()
-}
-
-fn plain_module(user: &str, password: &str) -> String {
-    format!(
-        "org.apache.kafka.common.security.plain.PlainLoginModule required username=\"{user}\" password=\"{password}\";"
-    )
-}
-
-fn sasl_properties(further: &[(String, String)]) -> BTreeMap<String, String> {
-    let (admin, admin_password) = USERS[0];
-    let users = USERS.map(|(user, password)| (user.to_owned(), password.to_owned()));
-    let users: Vec<_> = users
-        .iter()
-        .chain(further)
-        .map(|(user, password)| format!("user_{user}=\"{password}\""))
-        .collect();
-    let plain = format!(
-        "org.apache.kafka.common.security.plain.PlainLoginModule required username=\"{admin}\" password=\"{admin_password}\" {};",
-        users.join(" ")
-    );
-    let prefix = "listener.name.client";
-    let oauth = "org.apache.kafka.common.security.oauthbearer";
-    let handler = format!("{oauth}.internals.unsecured.OAuthBearerUnsecuredValidatorCallbackHandler");
-    [
-        (
-            "sasl.enabled.mechanisms".to_owned(),
-            "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512,OAUTHBEARER".to_owned(),
-        ),
-        ("sasl.mechanism.inter.broker.protocol".to_owned(), "PLAIN".to_owned()),
-        (format!("{prefix}.plain.sasl.jaas.config"), plain),
-        (
-            format!("{prefix}.scram-sha-256.sasl.jaas.config"),
-            "org.apache.kafka.common.security.scram.ScramLoginModule required;".to_owned(),
-        ),
-        (
-            format!("{prefix}.scram-sha-512.sasl.jaas.config"),
-            "org.apache.kafka.common.security.scram.ScramLoginModule required;".to_owned(),
-        ),
-        (
-            format!("{prefix}.oauthbearer.sasl.jaas.config"),
-            format!("{oauth}.OAuthBearerLoginModule required unsecuredLoginStringClaim_sub=\"{admin}\";"),
-        ),
-        (
-            format!("{prefix}.oauthbearer.sasl.server.callback.handler.class"),
-            handler,
-        ),
-    ]
-    .into_iter()
     .collect()
 }
 
