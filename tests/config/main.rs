@@ -229,6 +229,37 @@ limits:
 }
 
 #[test]
+fn an_upstream_that_is_convoke_itself_is_found() {
+    let said = |listen: &str, upstream: &str| {
+        let text = format!("upstream:\n  bootstrap: [kafka:9092, '{upstream}']\nstore: {{data: d}}\n");
+        load_text(&text, &[], &[("--listen", "listen.bootstrap", listen)]).map(drop)
+    };
+    for (listen, upstream, key) in [
+        ("127.0.0.1:19092", "127.0.0.1:19092", "listen.bootstrap"),
+        ("127.0.0.1:19092", "LocalHost:19092", "listen.bootstrap"),
+        ("0.0.0.0:19092", "127.0.0.1:19092", "listen.bootstrap"),
+        ("0.0.0.0:19092", "localhost:19092", "listen.bootstrap"),
+        ("[::]:19092", "[::1]:19092", "listen.bootstrap"),
+        ("sidecar.example:19092", "sidecar.example:19092", "listen.bootstrap"),
+        ("127.0.0.1:19092", "127.0.0.1:9190", "admin.listen"),
+    ] {
+        let expected = format!(
+            "convoke.yaml:2:27: upstream.bootstrap: {upstream} is Convoke's own address ({key}), so it would connect to itself; \
+             give the brokers' own HOST:PORT"
+        );
+        assert_eq!(said(listen, upstream), Err(expected));
+    }
+    for (listen, upstream) in [
+        ("127.0.0.1:19092", "127.0.0.1:9092"),
+        ("127.0.0.1:19092", "127.0.0.2:19092"),
+        ("0.0.0.0:19092", "kafka:19092"),
+        ("127.0.0.1:0", "127.0.0.1:19092"),
+    ] {
+        assert_eq!(said(listen, upstream), Ok(()), "{listen} {upstream}");
+    }
+}
+
+#[test]
 fn a_sidecar_in_front_of_some_nodes_is_refused_with_the_reason() {
     let said = load_text(
         &format!("{MINIMAL}listen:\n  nodes_in_front: [1]\n  elsewhere: kafka-{{node}}:19092\n"),
