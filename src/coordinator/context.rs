@@ -7,6 +7,7 @@ use super::record::Record;
 use super::request::{Response, Text};
 use super::settings::Settings;
 use super::timer::{GroupTimer, TimerKey, Timers};
+use super::topics::Topics;
 
 /// What came of a step so far. Records are here only after they have been applied to memory.
 #[derive(Debug, Default)]
@@ -23,6 +24,8 @@ pub(super) struct Effects {
 pub(super) struct Context<'a> {
     pub(super) now: Now,
     pub(super) settings: &'a Settings,
+    #[expect(dead_code, reason = "only consumer groups look at topics")]
+    pub(super) topics: &'a Topics,
     pub(super) timers: &'a mut Timers,
     pub(super) member_ids: &'a mut MemberIds,
     pub(super) effects: &'a mut Effects,

@@ -6,6 +6,7 @@ use super::event::Event;
 use super::record::Record;
 use super::request::{Request, Response, Text};
 use super::settings::Settings;
+use super::topics::Topics;
 
 /// The driver's two clocks at the moment of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,6 +39,8 @@ pub enum Input {
     Durable(Lsn),
     /// Topics that are certainly gone upstream (confirmed twice): their offsets go too.
     TopicsDeleted(Vec<DeletedTopic>),
+    /// The upstream's topics: first thing after the load, and whenever they differ from what was told before.
+    Topics(Arc<Topics>),
     /// The settings changed.
     Settings(Arc<Settings>),
     /// Time has passed; due timers fire.

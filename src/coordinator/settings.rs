@@ -1,5 +1,10 @@
 //! The coordinator's settings, under Kafka's own names.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::request::Text;
+
 /// Values of the `group.*` and `offsets.*` broker settings, and the limits of the core.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
@@ -11,12 +16,114 @@ pub struct Settings {
     pub group_initial_rebalance_delay_ms: i32,
     /// `group.max.size`
     pub group_max_size: i32,
+    /// `group.consumer.session.timeout.ms`
+    pub group_consumer_session_timeout_ms: i32,
+    /// `group.consumer.min.session.timeout.ms`: what a group's own value may be at least
+    pub group_consumer_min_session_timeout_ms: i32,
+    /// `group.consumer.max.session.timeout.ms`
+    pub group_consumer_max_session_timeout_ms: i32,
+    /// `group.consumer.heartbeat.interval.ms`
+    pub group_consumer_heartbeat_interval_ms: i32,
+    /// `group.consumer.min.heartbeat.interval.ms`
+    pub group_consumer_min_heartbeat_interval_ms: i32,
+    /// `group.consumer.max.heartbeat.interval.ms`
+    pub group_consumer_max_heartbeat_interval_ms: i32,
+    /// `group.consumer.max.size`
+    pub group_consumer_max_size: i32,
+    /// `group.consumer.assignors`, those that there are here; the first is the default. Never empty.
+    pub group_consumer_assignors: Vec<Text>,
+    /// `group.consumer.migration.policy`
+    pub group_consumer_migration_policy: MigrationPolicy,
+    /// `group.consumer.regex.refresh.interval.ms`
+    pub group_consumer_regex_refresh_interval_ms: i32,
+    /// `group.consumer.assignment.interval.ms` (KIP-1263); `None` where nobody has set it.
+    pub group_consumer_assignment_interval_ms: Option<i32>,
+    /// `group.consumer.min.assignment.interval.ms`
+    pub group_consumer_min_assignment_interval_ms: i32,
+    /// `group.consumer.max.assignment.interval.ms`
+    pub group_consumer_max_assignment_interval_ms: i32,
+    /// The settings of single groups; see the methods for what holds in the end.
+    pub group_configs: Arc<BTreeMap<Text, GroupConfig>>,
     /// `offset.metadata.max.bytes`, compared with the UTF-16 length as Kafka does
     pub offset_metadata_max_bytes: i32,
     /// `offsets.retention.minutes`, here in milliseconds
     pub offsets_retention_ms: i64,
     /// `offsets.retention.check.interval.ms`
     pub offsets_retention_check_interval_ms: i64,
+}
+
+/// What a group was given for itself (resource GROUP of IncrementalAlterConfigs); `None`: as the broker has it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct GroupConfig {
+    /// `consumer.session.timeout.ms`
+    pub session_timeout_ms: Option<i32>,
+    /// `consumer.heartbeat.interval.ms`
+    pub heartbeat_interval_ms: Option<i32>,
+    /// `consumer.assignment.interval.ms`
+    pub assignment_interval_ms: Option<i32>,
+}
+
+/// Which groups may change their protocol while they have members (`ConsumerGroupMigrationPolicy`).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum MigrationPolicy {
+    Disabled,
+    /// From classic to consumer only.
+    Upgrade,
+    /// From consumer to classic only.
+    Downgrade,
+    #[default]
+    Bidirectional,
+}
+
+impl Settings {
+    /// How long a member of this consumer group may be silent.
+    #[must_use]
+    pub fn consumer_session_timeout_ms(&self, group_id: &str) -> i32 {
+        let own = self.group_config(group_id).session_timeout_ms;
+        own.map_or(self.group_consumer_session_timeout_ms, |own_ms| {
+            bounded(
+                own_ms,
+                self.group_consumer_min_session_timeout_ms,
+                self.group_consumer_max_session_timeout_ms,
+            )
+        })
+    }
+
+    /// How often a member of this consumer group is to be heard.
+    #[must_use]
+    pub fn consumer_heartbeat_interval_ms(&self, group_id: &str) -> i32 {
+        let own = self.group_config(group_id).heartbeat_interval_ms;
+        own.map_or(self.group_consumer_heartbeat_interval_ms, |own_ms| {
+            bounded(
+                own_ms,
+                self.group_consumer_min_heartbeat_interval_ms,
+                self.group_consumer_max_heartbeat_interval_ms,
+            )
+        })
+    }
+
+    /// The least time between two assignments of this consumer group; `None` where nobody has set any.
+    #[must_use]
+    pub fn consumer_assignment_interval_ms(&self, group_id: &str) -> Option<i32> {
+        let own = self.group_config(group_id).assignment_interval_ms;
+        let bounded = |own_ms| {
+            bounded(
+                own_ms,
+                self.group_consumer_min_assignment_interval_ms,
+                self.group_consumer_max_assignment_interval_ms,
+            )
+        };
+        own.map(bounded).or(self.group_consumer_assignment_interval_ms)
+    }
+
+    fn group_config(&self, group_id: &str) -> GroupConfig {
+        self.group_configs.get(group_id).copied().unwrap_or_default()
+    }
+}
+
+/// A group's own value holds as far as the broker's bounds, which may have been moved since, let it.
+fn bounded(value: i32, min: i32, max: i32) -> i32 {
+    value.min(max).max(min)
 }
 
 impl Default for Settings {
@@ -27,9 +134,47 @@ impl Default for Settings {
             group_max_session_timeout_ms: 1_800_000,
             group_initial_rebalance_delay_ms: 3_000,
             group_max_size: i32::MAX,
+            group_consumer_session_timeout_ms: 45_000,
+            group_consumer_min_session_timeout_ms: 45_000,
+            group_consumer_max_session_timeout_ms: 60_000,
+            group_consumer_heartbeat_interval_ms: 5_000,
+            group_consumer_min_heartbeat_interval_ms: 5_000,
+            group_consumer_max_heartbeat_interval_ms: 15_000,
+            group_consumer_max_size: i32::MAX,
+            group_consumer_assignors: vec![Text::from("uniform"), Text::from("range")],
+            group_consumer_migration_policy: MigrationPolicy::default(),
+            group_consumer_regex_refresh_interval_ms: 600_000,
+            group_consumer_assignment_interval_ms: None,
+            group_consumer_min_assignment_interval_ms: 0,
+            group_consumer_max_assignment_interval_ms: 15_000,
+            group_configs: Arc::default(),
             offset_metadata_max_bytes: 4_096,
             offsets_retention_ms: 10_080 * 60_000,
             offsets_retention_check_interval_ms: 600_000,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_groups_own_values_hold_within_the_brokers_bounds() {
+        let own = GroupConfig {
+            session_timeout_ms: Some(50_000),
+            heartbeat_interval_ms: Some(1),
+            assignment_interval_ms: Some(20_000),
+        };
+        let settings = Settings {
+            group_configs: Arc::new(BTreeMap::from([(Text::from("g"), own)])),
+            ..Settings::default()
+        };
+        assert_eq!(settings.consumer_session_timeout_ms("g"), 50_000);
+        assert_eq!(settings.consumer_heartbeat_interval_ms("g"), 5_000);
+        assert_eq!(settings.consumer_assignment_interval_ms("g"), Some(15_000));
+        assert_eq!(settings.consumer_session_timeout_ms("other"), 45_000);
+        assert_eq!(settings.consumer_heartbeat_interval_ms("other"), 5_000);
+        assert_eq!(settings.consumer_assignment_interval_ms("other"), None);
     }
 }

@@ -20,6 +20,7 @@ use super::record::Record;
 use super::request::{ListGroupsResponse, Request, Response, Text};
 use super::settings::Settings;
 use super::timer::{TimerKey, Timers};
+use super::topics::Topics;
 use crate::wire::error_code::ErrorCode;
 
 /// A longer time between two steps means that the process stood still, one for which a batch is on its way to the disk that
@@ -41,6 +42,8 @@ pub struct ShardNumber(pub u32);
 #[derive(Debug)]
 pub struct Shard {
     settings: Arc<Settings>,
+    /// Nothing before the first `Input::Topics`.
+    topics: Arc<Topics>,
     groups: Groups,
     ownership: Ownership,
     timers: Timers,
@@ -64,6 +67,7 @@ impl Shard {
     pub fn new(number: ShardNumber, settings: Arc<Settings>, seed: u64) -> Self {
         Self {
             settings,
+            topics: Arc::default(),
             groups: Groups::default(),
             ownership: Ownership::default(),
             timers: Timers::default(),
@@ -106,6 +110,7 @@ impl Shard {
                 let (groups, _, mut cx) = self.lend(now);
                 groups.delete_topics(&topics, &mut cx);
             }
+            Input::Topics(topics) => self.topics = topics,
             Input::Settings(settings) => self.on_settings(now, settings),
             Input::Tick => {}
         }
@@ -307,6 +312,7 @@ impl Shard {
         let cx = Context {
             now,
             settings: &self.settings,
+            topics: &self.topics,
             timers: &mut self.timers,
             member_ids: &mut self.member_ids,
             effects: &mut self.effects,

@@ -38,4 +38,7 @@ pub struct Topic {
     /// Nil where the upstream has no topic ids.
     pub id: Uuid,
     pub partitions: i32,
+    /// A hash of the racks that each partition has replicas in; 0 where no rack is known. It says the same after a restart,
+    /// and changes with what a rack-aware client or assignor would decide by (KIP-1101).
+    pub racks: u64,
 }

@@ -19,6 +19,7 @@ use crate::coordinator::record::RawRecord;
 use crate::coordinator::request::{Request, Response, Text};
 use crate::coordinator::settings::Settings;
 use crate::coordinator::shard::Shard;
+use crate::coordinator::topics::Topics;
 use crate::store::{Incarnation, ShardId};
 use crate::wire::error_code::ErrorCode;
 
@@ -76,8 +77,8 @@ impl ActiveShard {
     }
 
     /// What came of loading leaves with the first step.
-    pub(super) fn begin(&mut self) {
-        self.step(self.now(), Input::Tick);
+    pub(super) fn begin(&mut self, topics: Arc<Topics>) {
+        self.set_topics(topics);
     }
 
     /// Takes a request, unless the store is so far behind that it would only fill memory.
@@ -117,6 +118,10 @@ impl ActiveShard {
 
     pub(super) fn set_settings(&mut self, settings: Arc<Settings>) {
         self.step(self.now(), Input::Settings(settings));
+    }
+
+    pub(super) fn set_topics(&mut self, topics: Arc<Topics>) {
+        self.step(self.now(), Input::Topics(topics));
     }
 
     pub(super) fn topics_deleted(&mut self, topics: &[DeletedTopic]) {

@@ -15,6 +15,7 @@ use super::topic_checker::TopicChecker;
 use crate::coordinator::input::DeletedTopic;
 use crate::coordinator::request::{Request, Response, Text};
 use crate::coordinator::settings::Settings;
+use crate::coordinator::topics::Topics;
 use crate::store::{ShardId, StateStore};
 use crate::telemetry::metrics::Metrics;
 
@@ -25,7 +26,9 @@ const INSPECTIONS_MAX: usize = 200;
 pub struct CoordinatorParts {
     pub store: Arc<dyn StateStore>,
     pub inspector: Arc<dyn GroupInspector>,
-    pub topics: Arc<dyn TopicChecker>,
+    pub topic_checker: Arc<dyn TopicChecker>,
+    /// The upstream's topics; every shard is told when they differ. They should be known by now.
+    pub topics: watch::Receiver<Arc<Topics>>,
     pub settings: Arc<Settings>,
     /// Partitions of the upstream's `__consumer_offsets`; at least 1.
     pub shards: u32,
@@ -76,7 +79,7 @@ impl Coordinator {
         let shared = Arc::new(Shared {
             store: parts.store,
             inspector: parts.inspector,
-            topics: parts.topics,
+            topic_checker: parts.topic_checker,
             permits: Arc::new(Semaphore::new(INSPECTIONS_MAX)),
             metrics: parts.metrics,
             clock: Clock::start(),
@@ -87,7 +90,8 @@ impl Coordinator {
         let shards: Arc<[Arc<ShardCell>]> = cells.collect();
         let stops = shards.iter().map(|cell| {
             let (sender, stops) = mpsc::channel(1);
-            let task = ShardTask::new(Arc::clone(cell), Arc::clone(&shared), stops, settings_seen.clone());
+            let (settings, topics) = (settings_seen.clone(), parts.topics.clone());
+            let task = ShardTask::new(Arc::clone(cell), Arc::clone(&shared), stops, settings, topics);
             tokio::spawn(task.run());
             sender
         });

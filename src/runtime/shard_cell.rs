@@ -4,7 +4,7 @@
 //! takes microseconds and waits for nothing, so the lock is never held for long, and never across an await.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::{Notify, oneshot, watch};
 use tracing::error;
@@ -15,6 +15,7 @@ use super::coordinator::CoordinatorState;
 use super::reports::News;
 use crate::coordinator::input::DeletedTopic;
 use crate::coordinator::request::{Request, Response, Text};
+use crate::coordinator::topics::Topics;
 use crate::store::{Incarnation, ShardId, StoreError};
 use crate::wire::error_code::ErrorCode;
 
@@ -157,13 +158,13 @@ impl ShardCell {
         }
     }
 
-    /// Begins to serve; gives the topics that offsets are stored for, by their ids.
-    pub(super) fn open(&self, active: ActiveShard) -> BTreeMap<Uuid, Text> {
+    /// Begins to serve with these topics upstream; gives the topics that offsets are stored for, by their ids.
+    pub(super) fn open(&self, active: ActiveShard, upstream: Arc<Topics>) -> BTreeMap<Uuid, Text> {
         let mut inner = self.lock();
         let deleted = std::mem::take(&mut inner.topics_deleted);
         let mut active = Box::new(active);
         let topics = self.guarded(&mut active, |active| {
-            active.begin();
+            active.begin(upstream);
             active.topics_deleted(&deleted);
             active.topics()
         });

@@ -17,6 +17,7 @@ use super::reports::Reports;
 use super::shard_cell::{AbortOnDrop, Drain, ShardCell};
 use super::topic_checker::TopicChecker;
 use crate::coordinator::settings::Settings;
+use crate::coordinator::topics::Topics;
 use crate::store::{ShardId, StateStore, StoreError};
 use crate::telemetry::metrics::Metrics;
 
@@ -31,7 +32,7 @@ pub(super) type Stop = oneshot::Sender<()>;
 pub(super) struct Shared {
     pub(super) store: Arc<dyn StateStore>,
     pub(super) inspector: Arc<dyn GroupInspector>,
-    pub(super) topics: Arc<dyn TopicChecker>,
+    pub(super) topic_checker: Arc<dyn TopicChecker>,
     pub(super) permits: Arc<Semaphore>,
     pub(super) metrics: Arc<Metrics>,
     pub(super) clock: Clock,
@@ -54,6 +55,7 @@ pub(super) struct ShardTask {
     shared: Arc<Shared>,
     stops: mpsc::Receiver<Stop>,
     settings: watch::Receiver<Arc<Settings>>,
+    topics: watch::Receiver<Arc<Topics>>,
     /// Failures since the store last made something durable.
     failures: u32,
 }
@@ -64,12 +66,14 @@ impl ShardTask {
         shared: Arc<Shared>,
         stops: mpsc::Receiver<Stop>,
         settings: watch::Receiver<Arc<Settings>>,
+        topics: watch::Receiver<Arc<Topics>>,
     ) -> Self {
         Self {
             cell,
             shared,
             stops,
             settings,
+            topics,
             failures: 0,
         }
     }
@@ -115,16 +119,16 @@ impl ShardTask {
         }
     }
 
-    /// Looks after the shard: its timers, its settings, and a store that fails or stalls.
+    /// Looks after the shard: its timers, its settings, the topics, and a store that fails or stalls.
     async fn serve(&mut self, active: ActiveShard) -> Ended {
         if self.failures > 0 {
             info!(shard = self.cell.id().0, "the groups of the shard are served again");
         } else {
             debug!(shard = self.cell.id().0, "shard loaded");
         }
-        let topics = self.cell.open(active);
+        let topics = self.cell.open(active, Arc::clone(&self.topics.borrow_and_update()));
         if !topics.is_empty() {
-            self.shared.topics.check(topics);
+            self.shared.topic_checker.check(topics);
         }
         let mut alarm = Alarm::new();
         loop {
@@ -143,6 +147,10 @@ impl ShardTask {
                 Ok(()) = self.settings.changed() => {
                     let settings = Arc::clone(&self.settings.borrow_and_update());
                     self.cell.with(|active| active.set_settings(settings));
+                }
+                Ok(()) = self.topics.changed() => {
+                    let topics = Arc::clone(&self.topics.borrow_and_update());
+                    self.cell.with(|active| active.set_topics(topics));
                 }
                 stop = self.stops.recv() => return stop.map_or(Ended::Closed, Ended::Stopped),
             }

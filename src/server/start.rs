@@ -125,7 +125,8 @@ impl Starting {
         let coordinator = Coordinator::start(CoordinatorParts {
             store: Arc::new(store),
             inspector: Arc::new(upstream.clone()),
-            topics: Arc::new(upstream.clone()),
+            topic_checker: Arc::new(upstream.clone()),
+            topics: upstream.cluster().topics(),
             settings: Arc::new(built),
             shards,
             seed: seed()?,

@@ -8,13 +8,17 @@
 //! | `keeper` | one for each node: keeps a connection, the node's versions and whether it checks ACLs |
 //! | `lookup` | asks for single topics that the picture does not have |
 //! | `deletions` | which vanished topics are certainly gone; no I/O |
+//! | `told` | what the coordinator is told of the topics |
+//! | `racks` | the racks that a topic's partitions are in |
 //! | `metadata` | the requests and how their answers are read |
 
 mod deletions;
 mod keeper;
 mod lookup;
 mod metadata;
+mod racks;
 mod shared;
+mod told;
 mod watcher;
 
 use std::collections::BTreeMap;
@@ -34,6 +38,7 @@ use crate::coordinator::request::Text;
 pub use crate::coordinator::topics::{Topic, Topics};
 
 use lookup::{Lookup, TopicKey};
+pub use racks::Racks;
 use shared::Shared;
 
 /// Deletions that wait for the runtime to take them; while it is full they wait with the watcher.
@@ -45,7 +50,9 @@ pub struct Cluster {
     pub cluster_id: Option<Text>,
     /// Nodes as the upstream advertises them on the listener that we use.
     pub nodes: BTreeMap<i32, HostPort>,
-    pub topics: Topics,
+    pub topics: Arc<Topics>,
+    /// The rack of every node that was seen.
+    pub racks: Racks,
     /// The node that coordinates each partition of `__consumer_offsets` (-1: none now). Empty while the topic does not exist.
     pub coordinators: Vec<i32>,
     /// The api versions and features that each node was last heard to speak.
@@ -130,6 +137,12 @@ impl ClusterWatch {
     #[must_use]
     pub fn subscribe(&self) -> watch::Receiver<u64> {
         self.shared.subscribe()
+    }
+
+    /// The topics for the coordinator, whenever they differ: the picture's, but a topic stays until it is certainly gone.
+    #[must_use]
+    pub fn topics(&self) -> watch::Receiver<Arc<Topics>> {
+        self.shared.topics()
     }
 
     /// Waits for the first picture, and for the versions and authorizers of its nodes; a node that does not answer is waited for only
@@ -236,6 +249,7 @@ impl ClusterWatch {
         }));
         let shared = Arc::new(Shared::new(pool, Vec::new()));
         shared.update(|picture| *picture = cluster);
+        shared.tell(None);
         let lookup = Lookup::spawn(Arc::clone(&shared), Duration::from_millis(1), CancellationToken::new());
         Self { shared, lookup }
     }

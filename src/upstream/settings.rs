@@ -162,6 +162,7 @@ pub fn build(broker: &BTreeMap<String, String>, overrides: &BTreeMap<String, Str
         offsets_retention_check_interval_ms: reader
             .number(RETENTION_CHECK_INTERVAL, 1, i64::MAX)
             .unwrap_or(default.offsets_retention_check_interval_ms),
+        ..default
     };
     reader.number(OFFSETS_PARTITIONS, 1, i32_max);
     let (min, max) = (

@@ -76,7 +76,8 @@ impl Fixture {
         let coordinator = Coordinator::start(CoordinatorParts {
             store: Arc::new(MemoryStore::new()),
             inspector: Arc::new(Silent),
-            topics: Arc::new(upstream.clone()),
+            topic_checker: Arc::new(upstream.clone()),
+            topics: upstream.cluster().topics(),
             settings: Arc::new(Settings::default()),
             shards: 1,
             seed: 1,

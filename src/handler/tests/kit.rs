@@ -1,11 +1,11 @@
 //! Handlers around a coordinator of four shards, a cluster of two nodes with two topics, and a scripted upstream.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::{BufMut, Bytes, BytesMut};
 use kafka_protocol::protocol::{Decodable, Encodable, Message, StrBytes};
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, watch};
 use uuid::Uuid;
 
 use crate::config::HostPort;
@@ -19,7 +19,7 @@ use crate::store::memory::MemoryStore;
 use crate::telemetry::metrics::Metrics;
 use crate::upstream::UpstreamError;
 use crate::upstream::cluster::ClusterWatch;
-use crate::upstream::cluster::{Cluster, NodeVersions, Topic};
+use crate::upstream::cluster::{Cluster, NodeVersions, Topic, Topics};
 use crate::wire::error_code::ErrorCode;
 use crate::wire::frame::RequestHead;
 
@@ -166,7 +166,8 @@ impl Setup {
         let coordinator = Coordinator::start(CoordinatorParts {
             store: options.store,
             inspector: Arc::new(Inspector),
-            topics: Arc::new(Inspector),
+            topic_checker: Arc::new(Inspector),
+            topics: watch::channel(Arc::default()).1,
             settings: Arc::new(Settings {
                 group_initial_rebalance_delay_ms: 0,
                 ..Settings::default()
@@ -272,18 +273,19 @@ fn cluster(options: &Options) -> Cluster {
         };
         cluster.versions.insert(node_id, Arc::new(versions));
     }
-    let mut topics = HashMap::new();
+    let mut topics = Topics::default();
     for (name, id, partitions) in [("orders", options.orders_id, 3), ("payments", PAYMENTS, 1)] {
         let name = Text::from(name);
-        cluster.topics.name_by_id.insert(id, Arc::clone(&name));
+        topics.name_by_id.insert(id, Arc::clone(&name));
         let topic = Topic {
             name: Arc::clone(&name),
             id,
             partitions,
+            racks: 0,
         };
-        topics.insert(name, topic);
+        topics.by_name.insert(name, topic);
     }
-    cluster.topics.by_name = topics;
+    cluster.topics = Arc::new(topics);
     cluster
 }
 

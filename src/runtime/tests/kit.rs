@@ -191,12 +191,13 @@ pub(super) fn start_checked(
     store: &Arc<TestStore>,
     inspector: TestInspector,
     shards: u32,
-    topics: Arc<TestTopics>,
+    topic_checker: Arc<TestTopics>,
 ) -> Coordinator {
     Coordinator::start(CoordinatorParts {
         store: Arc::clone(store) as Arc<dyn StateStore>,
         inspector: Arc::new(inspector),
-        topics,
+        topic_checker,
+        topics: watch::channel(Arc::default()).1,
         settings: Arc::new(settings()),
         shards,
         seed: 7,

@@ -2,6 +2,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::sync::watch;
 use uuid::Uuid;
 
 use super::kit::*;
@@ -264,7 +265,8 @@ async fn many_clients_commit_side_by_side_and_a_restart_finds_it_all() {
         Coordinator::start(CoordinatorParts {
             store: Arc::new(store),
             inspector: Arc::new(TestInspector::new()),
-            topics: Arc::new(TestTopics::default()),
+            topic_checker: Arc::new(TestTopics::default()),
+            topics: watch::channel(Arc::default()).1,
             settings: Arc::new(settings()),
             shards: 8,
             seed: 7,

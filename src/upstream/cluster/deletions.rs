@@ -53,6 +53,18 @@ impl Deletions {
         self.vanished.retain(|id, _| !after.name_by_id.contains_key(id));
     }
 
+    /// Whether the topic vanished, and nobody could say yet that it is gone.
+    #[must_use]
+    pub fn is_undecided(&self, id: &Uuid) -> bool {
+        self.vanished.get(id).is_some_and(|vanished| !vanished.confirmed)
+    }
+
+    /// Whether the topic was missed, gone for certain or not.
+    #[must_use]
+    pub fn has_vanished(&self, id: &Uuid) -> bool {
+        self.vanished.contains_key(id)
+    }
+
     /// When the next question is due; `None` if there is none.
     #[must_use]
     pub fn next_question(&self) -> Option<Instant> {

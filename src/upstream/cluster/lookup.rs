@@ -11,6 +11,7 @@ use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
+use super::Racks;
 use super::Topic;
 use super::metadata::{TopicAnswer, ask_ids, ask_names, topic_answer};
 use super::shared::Shared;
@@ -147,14 +148,14 @@ async fn answer(shared: &Shared, answers: &Answers, batch: Vec<Question>, limit:
 
 async fn ask_any(shared: &Shared, keys: &[TopicKey]) -> Result<HashMap<TopicKey, Found>, UpstreamError> {
     let node = shared.any_node().await?;
-    let asked = ask(&node, keys).await;
+    let asked = ask(&node, keys, &shared.snapshot().racks).await;
     if asked.is_err() {
         shared.pool.count_failure();
     }
     asked
 }
 
-async fn ask(node: &Arc<Node>, keys: &[TopicKey]) -> Result<HashMap<TopicKey, Found>, UpstreamError> {
+async fn ask(node: &Arc<Node>, keys: &[TopicKey], racks: &Racks) -> Result<HashMap<TopicKey, Found>, UpstreamError> {
     let mut names = Vec::new();
     let mut ids = Vec::new();
     for key in keys {
@@ -165,25 +166,29 @@ async fn ask(node: &Arc<Node>, keys: &[TopicKey]) -> Result<HashMap<TopicKey, Fo
     }
     let mut found = HashMap::new();
     if !names.is_empty() {
-        for topic in ask_names(node, &names).await?.topics {
+        let answer = ask_names(node, &names).await?;
+        let racks = racks.learn(&answer.brokers);
+        for topic in answer.topics {
             let Some(name) = topic.name.as_ref().map(|name| Text::from(name.as_str())) else {
                 continue;
             };
-            let answer = outcome(node, &topic);
+            let answer = outcome(node, &topic, &racks);
             found.insert(TopicKey::Grown(name.clone()), answer.clone());
             found.insert(TopicKey::Name(name), answer);
         }
     }
     if !ids.is_empty() {
-        for topic in ask_ids(node, &ids).await?.topics {
-            found.insert(TopicKey::Id(topic.topic_id), outcome(node, &topic));
+        let answer = ask_ids(node, &ids).await?;
+        let racks = racks.learn(&answer.brokers);
+        for topic in answer.topics {
+            found.insert(TopicKey::Id(topic.topic_id), outcome(node, &topic, &racks));
         }
     }
     Ok(found)
 }
 
-fn outcome(node: &Node, topic: &MetadataResponseTopic) -> Found {
-    match topic_answer(topic) {
+fn outcome(node: &Node, topic: &MetadataResponseTopic, racks: &Racks) -> Found {
+    match topic_answer(topic, racks) {
         TopicAnswer::Found(topic) => Ok(Some(topic)),
         TopicAnswer::Unknown => Ok(None),
         TopicAnswer::Unclear(error) => {

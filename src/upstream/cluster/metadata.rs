@@ -8,7 +8,7 @@ use kafka_protocol::messages::{MetadataRequest, MetadataResponse, TopicName};
 use kafka_protocol::protocol::StrBytes;
 use uuid::Uuid;
 
-use super::{Cluster, Topic};
+use super::{Cluster, Racks, Topic, Topics};
 use crate::config::HostPort;
 use crate::coordinator::request::Text;
 use crate::upstream::UpstreamError;
@@ -74,9 +74,9 @@ async fn ask(
     })
 }
 
-/// What an answer says of a topic.
+/// What an answer says of a topic, whose replicas are in these racks.
 #[must_use]
-pub fn topic_answer(topic: &MetadataResponseTopic) -> TopicAnswer {
+pub fn topic_answer(topic: &MetadataResponseTopic, racks: &Racks) -> TopicAnswer {
     match ErrorCode(topic.error_code) {
         // LEADER_NOT_AVAILABLE: it exists, its partitions just have no leader as yet.
         ErrorCode::NONE | ErrorCode::LEADER_NOT_AVAILABLE => match &topic.name {
@@ -84,6 +84,7 @@ pub fn topic_answer(topic: &MetadataResponseTopic) -> TopicAnswer {
                 name: Text::from(name.as_str()),
                 id: topic.topic_id,
                 partitions: i32::try_from(topic.partitions.len()).unwrap_or(i32::MAX),
+                racks: racks.of(topic),
             }),
             None => TopicAnswer::Unclear(ErrorCode::UNKNOWN_SERVER_ERROR),
         },
@@ -102,11 +103,13 @@ pub fn picture(answer: &MetadataResponse, previous: &Cluster) -> Cluster {
         cluster_id: answer.cluster_id.as_ref().map(|id| Text::from(id.as_str())),
         nodes: answer.brokers.iter().filter_map(node_address).collect(),
         versions: previous.versions.clone(),
+        racks: previous.racks.learn(&answer.brokers),
         ..Cluster::default()
     };
+    let mut topics = Topics::default();
     for answer in &answer.topics {
-        match topic_answer(answer) {
-            TopicAnswer::Found(topic) => drop(cluster.topics.insert(topic)),
+        match topic_answer(answer, &cluster.racks) {
+            TopicAnswer::Found(topic) => drop(topics.insert(topic)),
             TopicAnswer::Unknown => {}
             TopicAnswer::Unclear(_) => {
                 let known = answer
@@ -114,7 +117,7 @@ pub fn picture(answer: &MetadataResponse, previous: &Cluster) -> Cluster {
                     .as_ref()
                     .and_then(|name| previous.topics.by_name.get(name.as_str()));
                 if let Some(topic) = known {
-                    cluster.topics.insert(topic.clone());
+                    topics.insert(topic.clone());
                 }
             }
         }
@@ -122,6 +125,11 @@ pub fn picture(answer: &MetadataResponse, previous: &Cluster) -> Cluster {
             cluster.coordinators = leaders(answer);
         }
     }
+    // One picture of the same topics, so that to compare them again costs nothing.
+    cluster.topics = match topics == *previous.topics {
+        true => Arc::clone(&previous.topics),
+        false => Arc::new(topics),
+    };
     if cluster.coordinators.is_empty() && cluster.topics.by_name.contains_key(OFFSETS_TOPIC) {
         cluster.coordinators.clone_from(&previous.coordinators);
     }

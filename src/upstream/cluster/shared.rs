@@ -10,7 +10,8 @@ use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, timeout};
 use uuid::Uuid;
 
-use super::{Cluster, Topic, UpstreamState};
+use super::deletions::Deletions;
+use super::{Cluster, Topic, Topics, UpstreamState, told};
 use crate::config::HostPort;
 use crate::coordinator::request::Text;
 use crate::upstream::UpstreamError;
@@ -29,6 +30,8 @@ pub struct Shared {
     /// Held while a new picture is made of the current one.
     writing: Mutex<()>,
     changes: watch::Sender<u64>,
+    /// What the coordinator is told of the topics.
+    told: watch::Sender<Arc<Topics>>,
     refresh: Notify,
     /// Topics that were there once and that the picture does not show, by their ids; the watcher takes them.
     missing: Mutex<BTreeMap<Uuid, Text>>,
@@ -63,6 +66,7 @@ impl Shared {
             current: ArcSwap::default(),
             writing: Mutex::default(),
             changes: watch::Sender::new(0),
+            told: watch::Sender::new(Arc::default()),
             refresh: Notify::new(),
             missing: Mutex::default(),
             other_cluster: AtomicBool::new(false),
@@ -94,6 +98,10 @@ impl Shared {
         }
         let next = Arc::new(next);
         self.current.store(Arc::clone(&next));
+        if *self.changes.borrow() == 0 {
+            // Whoever waits for the first picture finds its topics told.
+            self.told.send_replace(Arc::clone(&next.topics));
+        }
         self.changes.send_modify(|count| *count += 1);
         (current, next)
     }
@@ -103,14 +111,29 @@ impl Shared {
         let mut replaced = BTreeMap::new();
         self.update(|cluster| {
             for topic in topics {
-                if let Some(old) = cluster.topics.insert(topic) {
+                if let Some(old) = Arc::make_mut(&mut cluster.topics).insert(topic) {
                     replaced.insert(old.id, old.name);
                 }
             }
         });
+        self.tell(None);
         if self.miss(replaced) {
             self.request_refresh();
         }
+    }
+
+    pub fn topics(&self) -> watch::Receiver<Arc<Topics>> {
+        self.told.subscribe()
+    }
+
+    /// Tells the coordinator of the topics, if there is anything new; only with `deletions` anything is taken away.
+    pub fn tell(&self, deletions: Option<&Deletions>) {
+        self.told.send_if_modified(|told| {
+            let next = told::next(told, &self.snapshot().topics, deletions);
+            let differs = !Arc::ptr_eq(told, &next);
+            *told = next;
+            differs
+        });
     }
 
     /// Takes topics that were there once, by their ids, and keeps those that the picture lacks; says whether there are any.

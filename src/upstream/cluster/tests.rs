@@ -455,10 +455,11 @@ async fn a_node_that_comes_back_upgraded_is_learnt_anew() {
 #[tokio::test]
 async fn the_watch_of_tests_shows_what_it_was_given() {
     let mut cluster = Cluster::default();
-    cluster.topics.insert(Topic {
+    Arc::make_mut(&mut cluster.topics).insert(Topic {
         name: "t".into(),
         id: id(1),
         partitions: 1,
+        racks: 0,
     });
     let watch = ClusterWatch::fixed(cluster.clone());
     assert_eq!(*watch.snapshot(), cluster);

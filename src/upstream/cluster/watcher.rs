@@ -109,6 +109,7 @@ impl Watcher {
         let (before, after) = self.shared.update(|cluster| *cluster = picture(&answer, cluster));
         self.deletions.look_for(self.shared.take_missing());
         self.deletions.compare(&before.topics, &after.topics);
+        self.shared.tell(Some(&self.deletions));
         self.follow_nodes(&after);
         Ok(())
     }
@@ -177,6 +178,7 @@ impl Watcher {
         if confirmed.is_empty() {
             return;
         }
+        self.shared.tell(Some(&self.deletions));
         // Full: they stay confirmed and are offered again after the next refresh.
         if self.deleted.try_send(confirmed.clone()).is_ok() {
             for topic in &confirmed {
@@ -190,9 +192,10 @@ impl Watcher {
         let node = self.shared.node(id).await?;
         let answer = ask_ids(&node, topics).await?;
         let now = Instant::now();
+        let racks = self.shared.snapshot().racks.learn(&answer.brokers);
         let mut found = Vec::new();
         for topic in &answer.topics {
-            let said = topic_answer(topic);
+            let said = topic_answer(topic, &racks);
             self.deletions.answered(topic.topic_id, id, &said, now);
             if let TopicAnswer::Found(topic) = said {
                 found.push(topic);

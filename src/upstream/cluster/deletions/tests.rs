@@ -10,6 +10,7 @@ fn topics(entries: &[(&str, u128)]) -> Topics {
             name: Text::from(*name),
             id: Uuid::from_u128(*id),
             partitions: 1,
+            racks: 0,
         });
     }
     topics

@@ -65,7 +65,7 @@ fn addresses_that_cannot_be_dialled_are_left_out() {
 
 #[test]
 fn answers_about_one_topic_tell_missing_from_unclear() {
-    let answer = |error| topic_answer(&topic_error(Some("t"), id(7), error));
+    let answer = |error| topic_answer(&topic_error(Some("t"), id(7), error), &Racks::default());
     for error in [ErrorCode::UNKNOWN_TOPIC_OR_PARTITION, ErrorCode::UNKNOWN_TOPIC_ID] {
         assert_eq!(answer(error), TopicAnswer::Unknown);
     }
@@ -76,7 +76,7 @@ fn answers_about_one_topic_tell_missing_from_unclear() {
     ] {
         assert_eq!(answer(error), TopicAnswer::Unclear(error));
     }
-    let nameless = topic_answer(&topic_error(None, id(7), ErrorCode::NONE));
+    let nameless = topic_answer(&topic_error(None, id(7), ErrorCode::NONE), &Racks::default());
     assert!(matches!(nameless, TopicAnswer::Unclear(_)));
 }
 
