@@ -10,9 +10,11 @@
 //! | `admission`, `ownership` | what is decided before a group is looked at; whether the group is ours |
 //! | `groups` | the group map and the offsets: what concerns both |
 //! | `group` | the kinds of group; `classic` is one, a new one is a module beside it |
+//! | `assignor` | the server-side assignors of consumer groups |
 //! | `offsets`, `record` | committed offsets and their rules; Kafka's record formats |
 
 mod admission;
+pub mod assignor;
 mod classic;
 mod context;
 pub mod event;

@@ -14,6 +14,12 @@ pub struct TopicPartition {
 pub struct Partitions(Vec<TopicPartition>);
 
 impl Partitions {
+    /// Of partitions that are in order already, each once.
+    pub(super) fn from_ascending(partitions: Vec<TopicPartition>) -> Self {
+        debug_assert!(partitions.is_sorted_by(|a, b| a < b), "neither out of order nor twice");
+        Self(partitions)
+    }
+
     #[must_use]
     pub fn len(&self) -> usize {
         self.0.len()
@@ -29,7 +35,7 @@ impl Partitions {
         self.0.binary_search(partition).is_ok()
     }
 
-    pub fn iter(&self) -> impl ExactSizeIterator<Item = &TopicPartition> {
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = &TopicPartition> + DoubleEndedIterator {
         self.0.iter()
     }
 
