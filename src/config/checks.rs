@@ -81,7 +81,11 @@ fn ports(reader: &mut Reader, config: &Config) {
             "{admin} is the port of listen.bootstrap ({}) too; give it another",
             listen.bootstrap
         );
-        reader.problem(reader.place("admin.listen"), "admin.listen", message);
+        let given = ["admin.listen", "listen.bootstrap"]
+            .into_iter()
+            .find(|key| reader.is_given(key));
+        let place = given.map_or(Place::Nowhere, |key| reader.place(key));
+        reader.problem(place, "admin.listen", message);
     }
     let key = "listen.nodes";
     match listen.nodes {

@@ -56,8 +56,12 @@ pub(super) struct SyntaxError {
     pub(super) message: String,
 }
 
+/// Brackets within brackets beyond which the text is not read: the parser's time grows with the square of them.
+const DEPTH_MAX: usize = 100;
+
 /// Reads the text.
 pub(super) fn parse(text: &str) -> Result<Node, SyntaxError> {
+    expect_shallow(text)?;
     let reader = Reader {
         count: Cell::new(0),
         fail_at: None,
@@ -68,12 +72,38 @@ pub(super) fn parse(text: &str) -> Result<Node, SyntaxError> {
             let (line, column) = error
                 .location()
                 .map_or((1, 1), |location| (location.line(), location.column()));
-            SyntaxError {
-                line,
-                column,
-                message: without_position(&error.to_string()),
+            let mut message = without_position(&error.to_string());
+            if is_indented_by_tab(text, line) {
+                message.push_str("; YAML is indented by spaces, not by tabs");
             }
+            SyntaxError { line, column, message }
         })
+}
+
+/// Counted whatever the brackets stand in: so many that are not closed mean nothing good in a text or a comment either.
+fn expect_shallow(text: &str) -> Result<(), SyntaxError> {
+    let (mut depth, mut line, mut column) = (0_usize, 1, 0);
+    for letter in text.chars() {
+        column += 1;
+        match letter {
+            '\n' => (line, column) = (line + 1, 0),
+            '[' | '{' => depth += 1,
+            ']' | '}' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        if depth > DEPTH_MAX {
+            let message = format!("more than {DEPTH_MAX} brackets are open");
+            return Err(SyntaxError { line, column, message });
+        }
+    }
+    Ok(())
+}
+
+fn is_indented_by_tab(text: &str, line: usize) -> bool {
+    let line = text.lines().nth(line.saturating_sub(1)).unwrap_or_default();
+    line.chars()
+        .take_while(|letter| letter.is_whitespace())
+        .any(|letter| letter == '\t')
 }
 
 /// The line and column of a mark in the text that it came from.
@@ -154,6 +184,14 @@ impl<'de> Visitor<'de> for NodeSeed<'_> {
         self.0.scalar(value)
     }
 
+    fn visit_i128<E: de::Error>(self, value: i128) -> Result<Node, E> {
+        self.0.scalar(value)
+    }
+
+    fn visit_u128<E: de::Error>(self, value: u128) -> Result<Node, E> {
+        self.0.scalar(value)
+    }
+
     fn visit_f64<E: de::Error>(self, value: f64) -> Result<Node, E> {
         self.0.scalar(value)
     }
@@ -186,8 +224,10 @@ impl<'de> Visitor<'de> for NodeSeed<'_> {
         let mark = self.0.next()?;
         let mut map = Vec::new();
         while let Some(key) = entries.next_key_seed(NodeSeed(self.0))? {
-            let Value::Scalar(name) = key.value else {
-                return Err(de::Error::custom("a key must be a name"));
+            // What is no name is no key that anybody knows, and is told with its place like any other.
+            let name = match key.value {
+                Value::Scalar(name) => name,
+                other => format!("({})", other.kind()),
             };
             let value = entries.next_value_seed(NodeSeed(self.0))?;
             map.push(Entry {

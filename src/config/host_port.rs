@@ -17,11 +17,20 @@ impl fmt::Display for HostPort {
     }
 }
 
+/// Characters of the longest name that DNS takes; an address in brackets is shorter.
+const HOST_MAX: usize = 253;
+
 impl FromStr for HostPort {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
+        if text.len() > HOST_MAX + ":65535".len() {
+            return Err(format!("a host name of more than {HOST_MAX} characters is none"));
+        }
         let wrong = |reason: &str| format!("`{text}` is not HOST:PORT: {reason}");
+        if text.contains("://") {
+            return Err(wrong("leave out the protocol, as in kafka-1:9092"));
+        }
         let (host, port) = text.rsplit_once(':').ok_or_else(|| wrong("the port is missing"))?;
         let host = match host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
             Some(address) => {
@@ -153,7 +162,7 @@ mod tests {
             ("kafka:65536", "`65536` is no port"),
             ("::1:9092", "stands in brackets"),
             ("[kafka]:9092", "no IPv6 address"),
-            ("PLAINTEXT://kafka:9092", "stands in brackets"),
+            ("PLAINTEXT://kafka:9092", "leave out the protocol"),
             ("ka fka:9092", "no ' '"),
         ] {
             let error = host_port(text).unwrap_err();

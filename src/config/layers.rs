@@ -11,11 +11,12 @@ use super::settings;
 use super::{Flag, Sources};
 
 /// Bytes of the longest file: every key with its comment takes 8 KiB.
-const FILE_MAX: u64 = 256 * 1024;
+const FILE_MAX: u64 = 64 * 1024;
 /// Each place costs a reading of the file, so only so many problems are told, and only so many items of a list know their
 /// place.
-const PROBLEMS_MAX: usize = 50;
+pub(super) const PROBLEMS_MAX: usize = 50;
 const ITEMS_LOCATED_MAX: usize = 100;
+const BYTE_ORDER_MARK: &[u8] = &[0xef, 0xbb, 0xbf];
 
 /// What was given for a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,6 +39,8 @@ pub(super) struct Layers {
     pub(super) given: BTreeMap<String, Given>,
     pub(super) problems: Vec<Problem>,
     pub(super) warnings: Vec<Problem>,
+    /// The file could not be read, so nobody knows what is given in it.
+    pub(super) file_unknown: bool,
 }
 
 impl Layers {
@@ -64,11 +67,14 @@ impl Layers {
                 problems: 0,
             }
             .read(),
-            Err(reason) => self.problems.push(Problem {
-                place: Place::Nowhere,
-                key: String::new(),
-                message: format!("cannot read {}: {reason}", path.display()),
-            }),
+            Err(reason) => {
+                self.file_unknown = true;
+                self.problems.push(Problem {
+                    place: Place::Nowhere,
+                    key: String::new(),
+                    message: format!("cannot read {}: {reason}", path.display()),
+                });
+            }
         }
     }
 
@@ -177,11 +183,14 @@ impl File<'_> {
                     self.problem(root.mark, "", message);
                 }
             },
-            Err(error) => self.layers.problems.push(Problem {
-                place: self.place_at(error.line, error.column),
-                key: String::new(),
-                message: error.message,
-            }),
+            Err(error) => {
+                self.layers.file_unknown = true;
+                self.layers.problems.push(Problem {
+                    place: self.place_at(error.line, error.column),
+                    key: String::new(),
+                    message: error.message,
+                });
+            }
         }
     }
 
@@ -275,6 +284,8 @@ pub(super) fn read_text(path: impl AsRef<Path>, max: u64) -> Result<String, Stri
     if bytes.len() as u64 > max {
         return Err(format!("it is longer than {max} bytes"));
     }
+    // A byte order mark, which some editors put there, is no part of the text.
+    let bytes = bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(&bytes).to_vec();
     String::from_utf8(bytes).map_err(|error| {
         let valid = error.utf8_error().valid_up_to();
         let line = 1 + error

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use super::keys::{self, KEYS, SETTINGS_SECTION};
-use super::layers::{Given, Item, Layers, read_text};
+use super::layers::{Given, Item, Layers, PROBLEMS_MAX, read_text};
 use super::problem::{ConfigError, Place, Problem};
 use super::settings;
 use super::units::{parse_duration, parse_size};
@@ -125,6 +125,9 @@ impl Reader {
     /// A key without default that must be given.
     fn required<T>(&mut self, key: &str, hint: &str, parse: impl Fn(&str) -> Result<T, String>) -> Option<T> {
         if !self.is_given(key) {
+            if self.layers.file_unknown {
+                return None;
+            }
             let variable = keys::environment_name(key);
             self.problem(
                 Place::Nowhere,
@@ -138,7 +141,20 @@ impl Reader {
 
     fn list<T>(&mut self, key: &str, parse: impl Fn(&str) -> Result<T, String>) -> Vec<T> {
         let items = self.items(key);
-        items.iter().filter_map(|item| self.item(key, item, &parse)).collect()
+        let before = self.problems.len();
+        let mut values = Vec::with_capacity(items.len());
+        for item in &items {
+            values.extend(self.item(key, item, &parse));
+            if self.problems.len() - before >= PROBLEMS_MAX {
+                self.problem(
+                    Place::Nowhere,
+                    key,
+                    "more of its items may be wrong; these are the first",
+                );
+                break;
+            }
+        }
+        values
     }
 
     fn duration(&mut self, key: &str, min: Duration, max: Duration) -> Option<Duration> {
@@ -167,7 +183,10 @@ impl Reader {
         let upstream = self.upstream();
         let admin = self.optional("admin.listen", address);
         let listen = self.listen(admin.map_or(0, |admin: SocketAddr| admin.port()));
-        let data = self.required("store.data", "--data DIR", |text| Ok(PathBuf::from(text)));
+        let data = self.required("store.data", "--data DIR", |text| match text {
+            "" => Err("it is empty; give the directory of the state".to_owned()),
+            _ => Ok(PathBuf::from(text)),
+        });
         let delegate = self.list("groups.delegate", group_rule);
         let settings = self.settings();
         let limits = self.limits();
@@ -190,7 +209,7 @@ impl Reader {
         let key = "upstream.bootstrap";
         let bootstrap = self.list(key, upstream_address);
         let missing = self.layers.given.get(key).is_none_or(|given| given.items.is_empty());
-        if missing {
+        if missing && !self.layers.file_unknown {
             let variable = keys::environment_name(key);
             let message = format!("missing; give --upstream HOST:PORT, {variable} or the key in the file");
             self.problem(self.place(key), key, message);

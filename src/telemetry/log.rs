@@ -4,7 +4,7 @@ use std::backtrace::Backtrace;
 use std::io::{self, IsTerminal};
 use std::panic;
 
-use tracing_subscriber::filter::EnvFilter;
+use tracing_subscriber::filter::{EnvFilter, LevelFilter};
 
 /// What a log line looks like.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,6 +31,15 @@ pub enum LogError {
 /// # Errors
 /// When it is not one.
 pub fn parse_filter(filter: &str) -> Result<EnvFilter, LogError> {
+    // A word alone would be taken for the name of a module, and nothing else would be logged.
+    let is_level = |word: &str| word.parse::<LevelFilter>().is_ok();
+    let words = filter.split(',').map(str::trim).filter(|word| !word.is_empty());
+    if let Some(word) = words.clone().find(|word| !word.contains('=') && !is_level(word)) {
+        return Err(LogError::Filter {
+            filter: filter.to_owned(),
+            reason: format!("{word:?} is none of trace, debug, info, warn, error and off"),
+        });
+    }
     EnvFilter::builder().parse(filter).map_err(|error| LogError::Filter {
         filter: filter.to_owned(),
         reason: error.to_string(),

@@ -13,7 +13,11 @@ fn in_repository(path: &str) -> PathBuf {
 }
 
 /// Loads a text as a file called `convoke.yaml`, so that messages are the same in every directory.
-fn load_text(text: &str, environment: &[(&str, &str)], flags: &[(&str, &str, &str)]) -> Result<Loaded, String> {
+fn load_text(
+    text: impl AsRef<[u8]>,
+    environment: &[(&str, &str)],
+    flags: &[(&str, &str, &str)],
+) -> Result<Loaded, String> {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let path = directory.path().join("convoke.yaml");
     fs::write(&path, text).expect("a file in it");
@@ -262,7 +266,7 @@ fn an_upstream_that_is_convoke_itself_is_found() {
 #[test]
 fn a_sidecar_in_front_of_some_nodes_is_refused_with_the_reason() {
     let said = load_text(
-        &format!("{MINIMAL}listen:\n  nodes_in_front: [1]\n  elsewhere: kafka-{{node}}:19092\n"),
+        format!("{MINIMAL}listen:\n  nodes_in_front: [1]\n  elsewhere: kafka-{{node}}:19092\n"),
         &[],
         &[],
     )
@@ -277,7 +281,7 @@ fn a_sidecar_in_front_of_some_nodes_is_refused_with_the_reason() {
 #[test]
 fn sasl_is_whole_or_absent_and_passwords_are_never_printed() {
     let said = load_text(
-        &format!("{MINIMAL}x: 1\n"),
+        format!("{MINIMAL}x: 1\n"),
         &[("CONVOKE_UPSTREAM_SASL_PASSWORD", "hunter2")],
         &[],
     );
@@ -357,6 +361,100 @@ fn what_is_no_yaml_or_no_file_is_said_with_its_place() {
     assert!(
         error.to_string().contains("cannot read /nonexistent/convoke.yaml"),
         "{error}"
+    );
+}
+
+/// What is said of the file, and nothing of keys that it may hold.
+#[test]
+fn files_that_cannot_be_read_say_why_and_nothing_else() {
+    let large = "#".repeat(64 * 1024 + 1);
+    for (text, said) in [
+        (
+            &b"upstream: {}\n\xff\xfe\x00"[..],
+            "cannot read convoke.yaml: it is no text (UTF-8), from line 2 on",
+        ),
+        (
+            large.as_bytes(),
+            "cannot read convoke.yaml: it is longer than 65536 bytes",
+        ),
+        (
+            &b"[".repeat(60_000),
+            "convoke.yaml:1:101: more than 100 brackets are open",
+        ),
+        (
+            &b"{a: ".repeat(15_000),
+            "convoke.yaml:1:401: more than 100 brackets are open",
+        ),
+        (b"upstream:\n\tbootstrap: k:1\n", "spaces, not by tabs"),
+        (b"upstream: {bootstrap: 'k:1}\n", "while scanning a quoted scalar"),
+        (b"a: 1\n---\nb: 2\n", "more than one document"),
+    ] {
+        let error = load_text(text, &[], &[]).expect_err("no configuration");
+        assert!(error.contains(said) && error.lines().count() == 1, "{error}");
+    }
+    for path in ["/", "/dev/zero", "/nonexistent/convoke.yaml"] {
+        let sources = Sources {
+            file: Some(PathBuf::from(path)),
+            ..Sources::default()
+        };
+        let error = load(&sources).expect_err("no file").to_string();
+        assert!(
+            error.contains(&format!("cannot read {path}: ")) && error.lines().count() == 1,
+            "{error}"
+        );
+    }
+}
+
+#[test]
+fn what_editors_leave_in_a_file_does_not_matter() {
+    let marked = format!("\u{feff}{MINIMAL}").replace('\n', "\r\n");
+    assert!(load_text(marked, &[], &[]).is_ok());
+}
+
+#[test]
+fn a_file_full_of_mistakes_is_answered_soon_and_in_few_lines() {
+    let began = std::time::Instant::now();
+    let numbered = |line: &dyn Fn(usize) -> String, count: usize| (0..count).map(line).collect::<String>();
+    let unknown = numbered(&|number| format!("k{number}: 1\n"), 6_000);
+    let twice = "store: {data: d}\n".repeat(3_500);
+    let rules = numbered(&|number| format!("  - g*{number}x\n"), 4_000);
+    for text in [unknown, twice, format!("{MINIMAL}groups:\n  delegate:\n{rules}")] {
+        let said = load_text(text, &[], &[]).expect_err("problems");
+        assert!((50..55).contains(&said.lines().count()), "{said}");
+        assert!(said.contains("these are the first"), "{said}");
+    }
+    // Some seconds where nothing is optimised; reading everything for each problem would take hours.
+    assert!(began.elapsed().as_secs() < 60, "{:?}", began.elapsed());
+}
+
+#[test]
+fn values_that_look_right_and_are_not_are_found() {
+    let text = "\
+upstream: {bootstrap: ['http://kafka:9092']}
+store: {data: ''}
+listen: {bootstrap: '127.0.0.1:9190'}
+limits: {connections_max: 99999999999999999999999, buffer: 64k}
+log: {level: lound}
+? [a]
+: 1
+";
+    expect_messages(
+        text,
+        &[
+            "convoke.yaml:1:24: upstream.bootstrap: `http://kafka:9092` is not HOST:PORT: leave out the protocol, as in kafka-1:9092",
+            "convoke.yaml:2:15: store.data: it is empty; give the directory of the state",
+            "convoke.yaml:4:27: limits.connections_max: `99999999999999999999999` is not a whole number",
+            "convoke.yaml:4:60: limits.buffer: `64k` is not a size; write a number of bytes, or one with a unit such as 64KiB or 100MiB",
+            "convoke.yaml:5:14: log.level: cannot read the log filter \"lound\": \"lound\" is none of trace, debug, info, warn, error and \
+             off; give a level such as `info`, or `info,convoke::upstream=debug`",
+            "convoke.yaml:6:3: (a list): unknown key; here can stand: upstream, listen, admin, store, groups, limits, drain_timeout, log, \
+             settings",
+        ],
+    );
+    let said = load_text(format!("{MINIMAL}listen: {{bootstrap: '127.0.0.1:9190'}}\n"), &[], &[]).expect_err("a clash");
+    assert_eq!(
+        said,
+        "convoke.yaml:3:21: admin.listen: 127.0.0.1:9190 is the port of listen.bootstrap (127.0.0.1:9190) too; give it another"
     );
 }
 
