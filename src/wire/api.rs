@@ -76,6 +76,8 @@ pub const DELETE_GROUPS: i16 = 42;
 pub const OFFSET_DELETE: i16 = 47;
 pub const DESCRIBE_QUORUM: i16 = 55;
 pub const DESCRIBE_CLUSTER: i16 = 60;
+pub const CONSUMER_GROUP_HEARTBEAT: i16 = 68;
+pub const CONSUMER_GROUP_DESCRIBE: i16 = 69;
 pub const SHARE_FETCH: i16 = 78;
 pub const SHARE_ACKNOWLEDGE: i16 = 79;
 

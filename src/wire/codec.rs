@@ -2,7 +2,8 @@
 
 use bytes::{Bytes, BytesMut};
 use kafka_protocol::messages::{
-    ApiVersionsResponse, DeleteGroupsRequest, DescribeClusterResponse, DescribeConfigsResponse, DescribeGroupsRequest,
+    ApiVersionsResponse, ConsumerGroupDescribeRequest, ConsumerGroupDescribeResponse, ConsumerGroupHeartbeatRequest,
+    DeleteGroupsRequest, DescribeClusterResponse, DescribeConfigsResponse, DescribeGroupsRequest,
     DescribeGroupsResponse, DescribeQuorumResponse, FetchResponse, FindCoordinatorRequest, FindCoordinatorResponse,
     HeartbeatRequest, JoinGroupRequest, LeaveGroupRequest, ListGroupsRequest, ListGroupsResponse, MetadataResponse,
     OffsetCommitRequest, OffsetCommitResponse, OffsetDeleteRequest, OffsetFetchRequest, OffsetFetchResponse,
@@ -121,6 +122,8 @@ macro_rules! guarded {
 }
 
 guarded! {
+    GuardedRequest: ConsumerGroupDescribeRequest, CONSUMER_GROUP_DESCRIBE_REQUEST;
+    GuardedRequest: ConsumerGroupHeartbeatRequest, CONSUMER_GROUP_HEARTBEAT_REQUEST;
     GuardedRequest: DeleteGroupsRequest, DELETE_GROUPS_REQUEST, since 3: newest::delete_groups::decode_request;
     GuardedRequest: DescribeGroupsRequest, DESCRIBE_GROUPS_REQUEST;
     GuardedRequest: FindCoordinatorRequest, FIND_COORDINATOR_REQUEST;
@@ -133,6 +136,7 @@ guarded! {
     GuardedRequest: OffsetFetchRequest, OFFSET_FETCH_REQUEST, since 10: newest::offset_fetch::decode_request;
     GuardedRequest: SyncGroupRequest, SYNC_GROUP_REQUEST;
     GuardedResponse: ApiVersionsResponse, API_VERSIONS_RESPONSE, since 5: newest::api_versions::decode_response;
+    GuardedResponse: ConsumerGroupDescribeResponse, CONSUMER_GROUP_DESCRIBE_RESPONSE;
     GuardedResponse: DescribeClusterResponse, DESCRIBE_CLUSTER_RESPONSE;
     GuardedResponse: DescribeConfigsResponse, DESCRIBE_CONFIGS_RESPONSE;
     GuardedResponse: DescribeGroupsResponse, DESCRIBE_GROUPS_RESPONSE;

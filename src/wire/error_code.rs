@@ -41,6 +41,7 @@ impl ErrorCode {
     pub const UNRELEASED_INSTANCE_ID: Self = Self(111);
     pub const UNSUPPORTED_ASSIGNOR: Self = Self(112);
     pub const STALE_MEMBER_EPOCH: Self = Self(113);
+    pub const INVALID_REGULAR_EXPRESSION: Self = Self(128);
     pub const REBOOTSTRAP_REQUIRED: Self = Self(129);
 
     /// Whether this is NONE.

@@ -68,6 +68,8 @@ fn encode_again<T: Encode>(message: &T, version: i16) -> Option<Vec<u8>> {
 
 pub static MESSAGES: &[Message] = &[
     request::<ApiVersionsRequest>(),
+    request::<ConsumerGroupDescribeRequest>(),
+    request::<ConsumerGroupHeartbeatRequest>(),
     request::<DeleteGroupsRequest>(),
     request::<DescribeGroupsRequest>(),
     request::<FindCoordinatorRequest>(),
@@ -80,6 +82,7 @@ pub static MESSAGES: &[Message] = &[
     request::<OffsetFetchRequest>(),
     request::<SyncGroupRequest>(),
     response::<ApiVersionsResponse>(),
+    response::<ConsumerGroupDescribeResponse>(),
     response::<DeleteGroupsResponse>(),
     response::<DescribeClusterResponse>(),
     response::<DescribeConfigsResponse>(),

@@ -1,5 +1,7 @@
 //! Bodies that Kafka 4.4.0 wrote, through the guard and kafka-protocol and back, and answers of ours as Kafka writes them.
 
+use kafka_protocol::messages::consumer_group_describe_response as described;
+use kafka_protocol::messages::consumer_group_heartbeat_response::{Assignment, TopicPartitions};
 use kafka_protocol::messages::fetch_response::{
     AbortedTransaction, FetchableTopicResponse, LeaderIdAndEpoch, NodeEndpoint, PartitionData,
 };
@@ -7,7 +9,8 @@ use kafka_protocol::messages::join_group_response::JoinGroupResponseMember;
 use kafka_protocol::messages::leave_group_response::MemberResponse;
 use kafka_protocol::messages::offset_delete_response::{OffsetDeleteResponsePartition, OffsetDeleteResponseTopic};
 use kafka_protocol::messages::{
-    FetchResponse, HeartbeatResponse, JoinGroupResponse, LeaveGroupResponse, OffsetDeleteResponse, SyncGroupResponse,
+    ConsumerGroupHeartbeatResponse, FetchResponse, GroupId, HeartbeatResponse, JoinGroupResponse, LeaveGroupResponse,
+    OffsetDeleteResponse, SyncGroupResponse,
 };
 use kafka_protocol::protocol::StrBytes;
 use uuid::Uuid;
@@ -15,7 +18,8 @@ use uuid::Uuid;
 use super::golden::{encoded, request, response};
 use super::*;
 use crate::wire::api::{
-    FETCH, HEARTBEAT, JOIN_GROUP, LEAVE_GROUP, OFFSET_DELETE, SHARE_ACKNOWLEDGE, SHARE_FETCH, SYNC_GROUP,
+    CONSUMER_GROUP_DESCRIBE, CONSUMER_GROUP_HEARTBEAT, FETCH, HEARTBEAT, JOIN_GROUP, LEAVE_GROUP, OFFSET_DELETE,
+    SHARE_ACKNOWLEDGE, SHARE_FETCH, SYNC_GROUP,
 };
 
 fn text(text: &'static str) -> StrBytes {
@@ -192,6 +196,91 @@ fn heartbeats_leaves_and_deleted_offsets_are_answered_as_kafka_does() {
         encoded(&OffsetDeleteResponse::default().with_topics(vec![topic]), 0),
         response(OFFSET_DELETE, 0)
     );
+}
+
+#[test]
+fn requests_of_consumer_groups_are_decoded_in_both_versions() {
+    let join: ConsumerGroupHeartbeatRequest = decoded_request(1);
+    assert_eq!((join.member_epoch, join.rebalance_timeout_ms), (0, 300_000));
+    assert_eq!(
+        (join.instance_id, join.rack_id, join.server_assignor),
+        (Some(text("i-1")), Some(text("r1")), Some(text("uniform")))
+    );
+    assert_eq!(
+        join.subscribed_topic_names,
+        Some(vec![text("t").into(), text("u").into()])
+    );
+    assert_eq!(join.subscribed_topic_regex, Some(text("t.*")));
+    assert_eq!(join.topic_partitions, Some(Vec::new()));
+
+    let acknowledged: ConsumerGroupHeartbeatRequest = decoded_request(0);
+    assert_eq!(
+        (acknowledged.subscribed_topic_names, acknowledged.rebalance_timeout_ms),
+        (None, -1)
+    );
+    let owned = acknowledged.topic_partitions.expect("owned");
+    assert_eq!(owned[0].topic_id, Uuid::from_u64_pair(1, 2));
+    assert_eq!(owned[0].partitions, [7, 8]);
+
+    let describe: ConsumerGroupDescribeRequest = decoded_request(1);
+    assert_eq!(describe.group_ids, [GroupId(text("orders")), GroupId(text("payments"))]);
+    assert!(describe.include_authorized_operations);
+}
+
+#[test]
+fn heartbeats_of_consumer_groups_are_answered_as_kafka_does() {
+    let topic = TopicPartitions::default()
+        .with_topic_id(Uuid::from_u64_pair(1, 2))
+        .with_partitions(vec![7, 8]);
+    let assigned = ConsumerGroupHeartbeatResponse::default()
+        .with_member_id(Some(text("m-1")))
+        .with_member_epoch(4)
+        .with_heartbeat_interval_ms(5_000)
+        .with_assignment(Some(Assignment::default().with_topic_partitions(vec![topic])));
+    assert_eq!(encoded(&assigned, 1), response(CONSUMER_GROUP_HEARTBEAT, 1));
+
+    let fenced = ConsumerGroupHeartbeatResponse::default()
+        .with_error_code(110)
+        .with_error_message(Some(text("fenced")));
+    assert_eq!(encoded(&fenced, 0), response(CONSUMER_GROUP_HEARTBEAT, 0));
+}
+
+#[test]
+fn described_consumer_groups_are_decoded_and_written_as_kafka_does() {
+    let read: ConsumerGroupDescribeResponse = decoded_response(1);
+    assert_eq!(read.groups[1].error_code, 69);
+
+    let topic = described::TopicPartitions::default()
+        .with_topic_id(Uuid::from_u64_pair(1, 2))
+        .with_topic_name(text("t").into());
+    let partitions = |partitions: &[i32]| {
+        let topic = topic.clone().with_partitions(partitions.to_vec());
+        described::Assignment::default().with_topic_partitions(vec![topic])
+    };
+    let member = described::Member::default()
+        .with_member_id(text("m-1"))
+        .with_instance_id(Some(text("i-1")))
+        .with_member_epoch(4)
+        .with_client_id(text("c"))
+        .with_client_host(text("/127.0.0.1"))
+        .with_subscribed_topic_names(vec![text("t").into()])
+        .with_subscribed_topic_regex(Some(text("t.*")))
+        .with_assignment(partitions(&[7]))
+        .with_target_assignment(partitions(&[7, 8]))
+        .with_member_type(1);
+    let group = described::DescribedGroup::default()
+        .with_group_id(text("orders").into())
+        .with_group_state(text("Stable"))
+        .with_group_epoch(4)
+        .with_assignment_epoch(4)
+        .with_assignor_name(text("uniform"))
+        .with_members(vec![member]);
+    let absent = described::DescribedGroup::default()
+        .with_error_code(69)
+        .with_error_message(Some(text("Group none not found.")))
+        .with_group_id(text("none").into());
+    let answer = ConsumerGroupDescribeResponse::default().with_groups(vec![group, absent]);
+    assert_eq!(encoded(&answer, 1), response(CONSUMER_GROUP_DESCRIBE, 1));
 }
 
 #[test]

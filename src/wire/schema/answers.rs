@@ -237,3 +237,53 @@ pub static DELETE_GROUPS_RESPONSE: Schema = Schema {
         ),
     ],
 };
+
+pub static CONSUMER_GROUP_DESCRIBE_RESPONSE: Schema = Schema {
+    api_key: 69,
+    name: "ConsumerGroupDescribe response",
+    min: 0,
+    max: 1,
+    flexible_since: 0,
+    fields: &[
+        int32("throttle_time_ms"),
+        structs(
+            "groups",
+            &[
+                int16("error_code"),
+                string("error_message").nullable(),
+                string("group_id"),
+                string("group_state"),
+                int32("group_epoch"),
+                int32("assignment_epoch"),
+                string("assignor_name"),
+                structs(
+                    "members",
+                    &[
+                        string("member_id"),
+                        string("instance_id").nullable(),
+                        string("rack_id").nullable(),
+                        int32("member_epoch"),
+                        string("client_id"),
+                        string("client_host"),
+                        array("subscribed_topic_names", &Kind::String),
+                        string("subscribed_topic_regex").nullable(),
+                        structure("assignment", DESCRIBED_ASSIGNMENT),
+                        structure("target_assignment", DESCRIBED_ASSIGNMENT),
+                        int8("member_type").since(1),
+                    ],
+                ),
+                int32("authorized_operations"),
+            ],
+        ),
+    ],
+};
+
+/// What a described member of a consumer group has, or is to have.
+static DESCRIBED_ASSIGNMENT: &[Field] = &[structs(
+    "topic_partitions",
+    &[
+        uuid("topic_id"),
+        string("topic_name"),
+        array("partitions", &Kind::Int32),
+    ],
+)];

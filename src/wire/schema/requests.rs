@@ -210,3 +210,39 @@ pub static OFFSET_DELETE_REQUEST: Schema = Schema {
         ),
     ],
 };
+
+pub static CONSUMER_GROUP_HEARTBEAT_REQUEST: Schema = Schema {
+    api_key: 68,
+    name: "ConsumerGroupHeartbeat request",
+    min: 0,
+    max: 1,
+    flexible_since: 0,
+    fields: &[
+        string("group_id"),
+        string("member_id"),
+        int32("member_epoch"),
+        string("instance_id").nullable(),
+        string("rack_id").nullable(),
+        int32("rebalance_timeout_ms"),
+        array("subscribed_topic_names", &Kind::String).nullable(),
+        string("subscribed_topic_regex").since(1).nullable(),
+        string("server_assignor").nullable(),
+        structs(
+            "topic_partitions",
+            &[uuid("topic_id"), array("partitions", &Kind::Int32)],
+        )
+        .nullable(),
+    ],
+};
+
+pub static CONSUMER_GROUP_DESCRIBE_REQUEST: Schema = Schema {
+    api_key: 69,
+    name: "ConsumerGroupDescribe request",
+    min: 0,
+    max: 1,
+    flexible_since: 0,
+    fields: &[
+        array("group_ids", &Kind::String),
+        boolean("include_authorized_operations"),
+    ],
+};
