@@ -45,4 +45,11 @@ fi
 
 run --version
 run check --upstream kafka:9092 >/dev/null
+# As far as the data directory of the image's own user goes; an address that no machine has then ends it.
+nowhere=192.0.2.1:1
+said=$(run run --upstream kafka:9092 --admin "$nowhere" 2>&1 || true)
+case "$said" in
+    *"cannot listen on $nowhere for admin"*) ;;
+    *) echo "docker/build.sh: the image cannot be run: $said" >&2; exit 1 ;;
+esac
 echo "built $tag with $builder: $(du -h "$context/convoke" | cut -f1)"
