@@ -1,9 +1,11 @@
-//! The store of a single sidecar: one file, one writer.
+//! The store of a single sidecar: one database with a log in front of it, one writer.
 //!
-//! Callers put batches into a queue; a thread of its own makes all that wait durable in one transaction. After a failure
-//! the file is opened anew as soon as somebody asks for it, so a disk that has room again needs no restart.
+//! Callers put batches into a queue; a thread of its own makes all that wait durable in one transaction, with one write to the
+//! log. After a failure the files are opened anew as soon as somebody asks for them, so a disk that has room again needs no restart.
 
 mod file;
+mod log;
+mod logged;
 mod queue;
 #[cfg(test)]
 mod tests;
@@ -20,7 +22,8 @@ use tokio::sync::oneshot;
 
 use super::{Incarnation, Outcome, ShardId, StateStore, StoreError, StoreFuture, StoreStats};
 use crate::coordinator::record::RawRecord;
-use file::{StateFile, Wanted, directory_of, io_error};
+use file::{Wanted, directory_of, io_error};
+use logged::LoggedFile;
 use queue::{QUEUE_BYTES, Queue};
 use writer::{Opener, Writer};
 
@@ -62,7 +65,7 @@ impl EmbeddedStore {
 
     fn open_wanted(path: &Path, shards: Wanted) -> Result<Self, StoreError> {
         let file = path.to_owned();
-        let open = move |attempt| StateFile::open(&file, shards, attempt);
+        let open = move |attempt| LoggedFile::open(&file, shards, attempt);
         Self::start(path, QUEUE_BYTES, Box::new(open))
     }
 

@@ -210,3 +210,32 @@ async fn another_number_of_shards_moves_every_record_to_its_group_s_shard() {
         assert_eq!(found, groups.len() * 2);
     }
 }
+
+/// More than the log may hold, so that the database takes it in again and again in between.
+#[tokio::test]
+async fn much_is_written_and_the_last_of_it_is_there_after_the_next_start() {
+    let directory = TempDir::new().unwrap();
+    let path = directory.path().join("state.redb");
+    let group = group_of(1);
+    let batch = |value| {
+        (0..2_000)
+            .map(|partition| offset(&group, partition, value))
+            .collect::<Vec<_>>()
+    };
+    {
+        let store = EmbeddedStore::open(&path, SHARDS).unwrap();
+        let (incarnation, _) = store.load(ShardId(1)).await.unwrap();
+        for value in 0..60 {
+            store
+                .append_and_wait(ShardId(1), incarnation, batch(value))
+                .await
+                .unwrap();
+        }
+        let log = std::fs::metadata(path.with_extension("redb.log")).unwrap().len();
+        assert!((1 << 20..6 << 20).contains(&log), "{log} bytes");
+    }
+    assert!(!path.with_extension("redb.log").exists(), "a log after a stop in peace");
+    let store = EmbeddedStore::open(&path, SHARDS).unwrap();
+    let (_, records) = store.load(ShardId(1)).await.unwrap();
+    assert_eq!(by_key(records), by_key(batch(59)));
+}

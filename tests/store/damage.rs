@@ -1,7 +1,7 @@
 //! A damaged file is told, with its name and what to do; it is never taken for an empty one.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use convoke::store::embedded::EmbeddedStore;
 use convoke::store::{ShardId, StateStore, StoreError};
@@ -100,27 +100,137 @@ async fn a_flipped_byte_is_damage_or_means_nothing() {
     assert!(refused > 20, "only {refused} were refused");
 }
 
+/// What a killed process leaves behind: the database, and the log with what the database has not taken in.
+struct Image {
+    directory: TempDir,
+    database: Vec<u8>,
+    log: Vec<u8>,
+}
+
+impl Image {
+    /// Of a process that has written some hundred records, before and after the database took some in.
+    async fn of_a_killed_process() -> Self {
+        let running = scratch();
+        let path = running.path().join("state.redb");
+        let store = EmbeddedStore::open(&path, 1).unwrap();
+        for values in [0..10, 10..20] {
+            // To be loaded, everything has to be in the database.
+            let (incarnation, _) = store.load(ShardId(0)).await.unwrap();
+            for value in values {
+                let batch = (0..50).map(|partition| offset("group", partition, value)).collect();
+                store.append_and_wait(ShardId(0), incarnation, batch).await.unwrap();
+            }
+        }
+        Self {
+            directory: scratch(),
+            database: fs::read(&path).unwrap(),
+            log: fs::read(log_of(&path)).unwrap(),
+        }
+    }
+
+    fn path(&self) -> PathBuf {
+        self.directory.path().join("image.redb")
+    }
+
+    fn write(&self, database: &[u8], log: &[u8]) {
+        fs::write(self.path(), database).unwrap();
+        fs::write(log_of(&self.path()), log).unwrap();
+    }
+
+    /// Whether the image is refused as damaged; else everything must be there.
+    async fn is_refused(&self) -> bool {
+        match EmbeddedStore::open(&self.path(), 1) {
+            Err(error) => {
+                is_told(&self.path(), &error);
+                true
+            }
+            Ok(store) => {
+                let (_, records) = store.load(ShardId(0)).await.unwrap();
+                assert_eq!(by_key(records), by_key(expected()));
+                false
+            }
+        }
+    }
+}
+
+fn log_of(path: &Path) -> PathBuf {
+    path.with_extension("redb.log")
+}
+
+fn flipped(bytes: &[u8], at: usize) -> Vec<u8> {
+    let mut bytes = bytes.to_vec();
+    bytes[at] ^= 0xff;
+    bytes
+}
+
 /// As a killed process leaves it: the newest commit is not to be taken for a torn one. Byte 9 is left out: its lowest bit
 /// says which of the two newest commits counts, and a crash between the two phases of a commit looks like that bit flipped.
 #[tokio::test]
 async fn a_flipped_byte_is_damage_or_means_nothing_after_a_crash_too() {
-    let directory = scratch();
-    let path = directory.path().join("state.redb");
-    let elsewhere = scratch();
-    let image = elsewhere.path().join("image.redb");
-    let store = EmbeddedStore::open(&path, 1).unwrap();
-    let (incarnation, _) = store.load(ShardId(0)).await.unwrap();
-    for value in 0..20 {
-        let batch = (0..50).map(|partition| offset("group", partition, value)).collect();
-        store.append_and_wait(ShardId(0), incarnation, batch).await.unwrap();
-    }
-    let good = fs::read(&path).unwrap();
-    assert!(!flip(&image, &good, 0, 0).await, "the image itself is good");
+    let image = Image::of_a_killed_process().await;
+    image.write(&image.database, &image.log);
+    assert!(!image.is_refused().await, "the image itself is good");
     let mut refused = 0;
-    for at in (0..9).chain(10..320).chain((320..good.len()).step_by(311)) {
-        refused += usize::from(flip(&image, &good, at, 0xff).await);
+    for at in (0..9).chain(10..320).chain((320..image.database.len()).step_by(311)) {
+        image.write(&flipped(&image.database, at), &image.log);
+        refused += usize::from(image.is_refused().await);
     }
     assert!(refused > 20, "only {refused} were refused");
+}
+
+#[tokio::test]
+async fn a_flipped_byte_of_the_log_is_damage_or_means_nothing() {
+    let image = Image::of_a_killed_process().await;
+    let mut refused = 0;
+    for at in (0..64).chain(4096..4200).chain((4200..image.log.len()).step_by(97)) {
+        image.write(&image.database, &flipped(&image.log, at));
+        refused += usize::from(image.is_refused().await);
+    }
+    assert!(refused > 300, "only {refused} were refused");
+}
+
+#[tokio::test]
+async fn a_log_that_is_cut_or_gone_is_damaged() {
+    let image = Image::of_a_killed_process().await;
+    for end in [0, 1, 27, 28, 4095, 4096, 4100, image.log.len() / 2, image.log.len() - 1] {
+        image.write(&image.database, &image.log[..end]);
+        assert!(image.is_refused().await, "cut at {end}");
+        assert_eq!(
+            fs::read(log_of(&image.path())).unwrap().len(),
+            end,
+            "the log is left as it is"
+        );
+    }
+    fs::remove_file(log_of(&image.path())).unwrap();
+    assert!(image.is_refused().await, "gone");
+}
+
+/// The power went in the middle of a write that nobody was told of.
+#[tokio::test]
+async fn half_an_entry_that_was_never_acknowledged_means_nothing() {
+    let image = Image::of_a_killed_process().await;
+    let entry = (image.log.len() - 4096) / 10;
+    for torn in [1, 8, 24, 25, entry / 2, entry - 1] {
+        let mut log = image.log.clone();
+        log.extend_from_slice(&image.log[4096..4096 + torn]);
+        image.write(&image.database, &log);
+        assert!(!image.is_refused().await, "{torn} bytes");
+    }
+}
+
+#[tokio::test]
+async fn a_log_of_a_later_time_than_the_database_is_damaged() {
+    let image = Image::of_a_killed_process().await;
+    image.write(&image.database, &image.log);
+    let later = {
+        let store = EmbeddedStore::open(&image.path(), 1).unwrap();
+        let (incarnation, _) = store.load(ShardId(0)).await.unwrap();
+        let batch = vec![offset("group", 0, 100)];
+        store.append_and_wait(ShardId(0), incarnation, batch).await.unwrap();
+        fs::read(log_of(&image.path())).unwrap()
+    };
+    image.write(&image.database, &later);
+    assert!(image.is_refused().await);
 }
 
 #[tokio::test]
@@ -151,7 +261,7 @@ async fn a_file_of_a_later_format_is_not_touched() {
     let transaction = database.begin_write().unwrap();
     {
         let meta: redb::TableDefinition<'_, &str, u64> = redb::TableDefinition::new("meta");
-        transaction.open_table(meta).unwrap().insert("format", 2).unwrap();
+        transaction.open_table(meta).unwrap().insert("format", 3).unwrap();
     }
     transaction.commit().unwrap();
     drop(database);
@@ -159,9 +269,29 @@ async fn a_file_of_a_later_format_is_not_touched() {
     assert!(
         error
             .to_string()
-            .contains("its format is 2, this version of Convoke reads 1"),
+            .contains("its format is 3, this version of Convoke reads up to 2"),
         "{error}"
     );
+}
+
+#[tokio::test]
+async fn a_file_from_before_there_were_logs_is_taken_over() {
+    let directory = TempDir::new().unwrap();
+    let path = directory.path().join("state.redb");
+    good_file(&path).await;
+    let database = redb::Database::create(&path).unwrap();
+    let transaction = database.begin_write().unwrap();
+    {
+        let meta: redb::TableDefinition<'_, &str, u64> = redb::TableDefinition::new("meta");
+        let mut meta = transaction.open_table(meta).unwrap();
+        meta.insert("format", 1).unwrap();
+        meta.remove("log").unwrap();
+    }
+    transaction.commit().unwrap();
+    drop(database);
+    let store = EmbeddedStore::open(&path, 1).unwrap();
+    let (_, records) = store.load(ShardId(0)).await.unwrap();
+    assert_eq!(by_key(records), by_key(expected()));
 }
 
 #[tokio::test]

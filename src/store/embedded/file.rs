@@ -1,4 +1,4 @@
-//! The state file: one `redb` database, opened, checked, read and written, with every way it can fail named.
+//! The database: one `redb` database, opened, checked, read and written, with every way it can fail named.
 //!
 //! Every commit is a two-phase one and every open checks every page: without the one, a damaged newest commit would be
 //! taken for a torn one and rolled back in silence; without the other, a file that was closed in peace would be trusted.
@@ -33,15 +33,19 @@ const PROOF: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("proof");
 const OWNER_CLUSTER: &str = "cluster_id";
 const META_FORMAT: &str = "format";
 const META_SHARDS: &str = "shards";
-const FORMAT: u64 = 1;
+/// The epoch of the log that belongs to the file; 0 or absent where none does.
+const META_LOG: &str = "log";
+/// Since 2 a log may belong to the file, without which it is not whole.
+const FORMAT: u64 = 2;
+const FORMAT_BEFORE_LOGS: u64 = 1;
 
 /// State is read once at a load and never again, so the cache only serves the tree's inner pages.
 const CACHE_BYTES: usize = 64 * 1024 * 1024;
 const PROOF_CHUNK: usize = 32 * 1024;
 const SHARD_PREFIX: usize = size_of::<u32>();
 
-/// What one transaction writes, in key order; `None` removes.
-pub(super) type Writes = BTreeMap<Vec<u8>, Option<Bytes>>;
+/// What one transaction writes, in key order; `None` removes. A key is that of a record after the number of its shard.
+pub(super) type Writes = BTreeMap<Bytes, Option<Bytes>>;
 
 /// Whether the file may be made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,7 +74,7 @@ pub(super) struct StateFile {
 }
 
 /// Device and inode: what a path leads to, whatever it is called.
-type Identity = (u64, u64);
+pub(super) type Identity = (u64, u64);
 
 /// Where the file is.
 pub(super) fn directory_of(path: &Path) -> &Path {
@@ -81,7 +85,7 @@ pub(super) fn directory_of(path: &Path) -> &Path {
 }
 
 /// The key under which a shard's record is kept.
-pub(super) fn stored_key(shard: ShardId, key: &[u8]) -> Vec<u8> {
+fn stored_key(shard: ShardId, key: &[u8]) -> Vec<u8> {
     let mut stored = Vec::with_capacity(SHARD_PREFIX + key.len());
     stored.extend_from_slice(&shard.0.to_be_bytes());
     stored.extend_from_slice(key);
@@ -89,26 +93,20 @@ pub(super) fn stored_key(shard: ShardId, key: &[u8]) -> Vec<u8> {
 }
 
 impl StateFile {
-    /// Opens the file, or makes it where there is none, with the shards that are wanted.
-    pub(super) fn open(path: &Path, shards: Wanted, attempt: Attempt) -> Result<Self, StoreError> {
-        Self::open_with(path, shards, attempt, |backend| backend)
-    }
-
-    /// `wrap` stands between redb and the file.
-    pub(super) fn open_with<B: StorageBackend>(
+    /// Opens the file as it is, or makes it where there is none, with so many shards. `wrap` stands between redb and the file.
+    pub(super) fn open<B: StorageBackend>(
         path: &Path,
-        shards: Wanted,
+        shards_of_a_new_one: u32,
         attempt: Attempt,
-        wrap: impl Fn(FileBackend) -> B,
+        wrap: &impl Fn(FileBackend) -> B,
     ) -> Result<Self, StoreError> {
         contained(path, || {
             if path.try_exists().map_err(|error| io_error(path, &error))? {
-                Self::open_existing(path, shards, &wrap)
+                Self::open_existing(path, wrap)
             } else if attempt == Attempt::Again {
                 Err(removed(path))
             } else {
-                let (Wanted::Exactly(count) | Wanted::OrNew(count)) = shards;
-                Self::create(path, count, &wrap)
+                Self::create(path, shards_of_a_new_one, wrap)
             }
         })
     }
@@ -164,22 +162,13 @@ impl StateFile {
         })
     }
 
-    fn open_existing<B: StorageBackend>(
-        path: &Path,
-        shards: Wanted,
-        wrap: &impl Fn(FileBackend) -> B,
-    ) -> Result<Self, StoreError> {
+    fn open_existing<B: StorageBackend>(path: &Path, wrap: &impl Fn(FileBackend) -> B) -> Result<Self, StoreError> {
         let length = fs::metadata(path).map_err(|error| io_error(path, &error))?.len();
         if length == 0 {
             return Err(damaged(path, "it is empty".to_owned()));
         }
         let file = Self::database(path, wrap)?;
-        let kept = file.shards()?;
-        if let Wanted::Exactly(shards) = shards
-            && kept != shards
-        {
-            file.reshard(shards)?;
-        }
+        file.shards()?;
         Ok(file)
     }
 
@@ -206,24 +195,34 @@ impl StateFile {
 
     /// How many shards the file's records are keyed by.
     pub(super) fn shards(&self) -> Result<u32, StoreError> {
-        let transaction = self.database.begin_read().map_err(|e| self.transaction_error(e))?;
-        let meta = transaction.open_table(META).map_err(|e| self.table_error(e))?;
-        let read = |name| -> Result<u64, StoreError> {
-            let value = meta.get(name).map_err(|e| self.storage_error(e))?;
-            let value = value.ok_or_else(|| self.damaged(format!("it does not say its {name}")))?;
-            Ok(value.value())
-        };
-        let format = read(META_FORMAT)?;
-        if format != FORMAT {
-            let reason = format!("its format is {format}, this version of Convoke reads {FORMAT}");
+        let format = self.told(META_FORMAT)?;
+        if !(FORMAT_BEFORE_LOGS..=FORMAT).contains(&format) {
+            let reason = format!("its format is {format}, this version of Convoke reads up to {FORMAT}");
             return Err(self.damaged(reason));
         }
-        let shards = read(META_SHARDS)?;
+        let shards = self.told(META_SHARDS)?;
         u32::try_from(shards).map_err(|_| self.damaged(format!("it says that it has {shards} shards")))
     }
 
+    fn told(&self, name: &str) -> Result<u64, StoreError> {
+        let value = self.meta(name)?;
+        value.ok_or_else(|| self.damaged(format!("it does not say its {name}")))
+    }
+
+    fn meta(&self, name: &str) -> Result<Option<u64>, StoreError> {
+        let transaction = self.database.begin_read().map_err(|e| self.transaction_error(e))?;
+        let meta = transaction.open_table(META).map_err(|e| self.table_error(e))?;
+        let value = meta.get(name).map_err(|e| self.storage_error(e))?;
+        Ok(value.map(|value| value.value()))
+    }
+
+    /// The epoch of the log that belongs to the file; 0 where none does.
+    pub(super) fn log_epoch(&self) -> Result<u64, StoreError> {
+        Ok(self.meta(META_LOG)?.unwrap_or(0))
+    }
+
     /// Keys every record by the shard that its group belongs to now, all in one transaction.
-    fn reshard(&self, shards: u32) -> Result<(), StoreError> {
+    pub(super) fn reshard(&self, shards: u32) -> Result<(), StoreError> {
         let transaction = self.begin()?;
         {
             let mut records = transaction.open_table(RECORDS).map_err(|e| self.table_error(e))?;
@@ -301,18 +300,23 @@ impl StateFile {
         })
     }
 
-    /// Makes the writes durable, all or none. After an error either may be the case: the next opening tells.
-    pub(super) fn commit(&self, writes: &Writes) -> Result<(), StoreError> {
+    /// Takes in what the log holds, all or none; from then on its epoch is this one (0: none). After an error either may be the
+    /// case: the next opening tells.
+    pub(super) fn take_in(&self, writes: &Writes, log_epoch: u64) -> Result<(), StoreError> {
         contained(&self.path, || {
             let transaction = self.begin()?;
             {
                 let mut records = transaction.open_table(RECORDS).map_err(|e| self.table_error(e))?;
                 for (key, value) in writes {
                     match value {
-                        Some(value) => records.insert(key.as_slice(), value.as_ref()).map(drop),
-                        None => records.remove(key.as_slice()).map(drop),
+                        Some(value) => records.insert(key.as_ref(), value.as_ref()).map(drop),
+                        None => records.remove(key.as_ref()).map(drop),
                     }
                     .map_err(|e| self.storage_error(e))?;
+                }
+                let mut meta = transaction.open_table(META).map_err(|e| self.table_error(e))?;
+                for (name, value) in [(META_FORMAT, FORMAT), (META_LOG, log_epoch)] {
+                    meta.insert(name, value).map_err(|e| self.storage_error(e))?;
                 }
             }
             self.finish(transaction)?;
@@ -341,11 +345,8 @@ impl StateFile {
     }
 
     /// What is written to a file that nobody can find again is not durable.
-    fn expect_in_place(&self) -> Result<(), StoreError> {
-        match fs::metadata(&self.path) {
-            Ok(metadata) if identity(&metadata) == self.identity => Ok(()),
-            _ => Err(removed(&self.path)),
-        }
+    pub(super) fn expect_in_place(&self) -> Result<(), StoreError> {
+        expect_in_place(&self.path, self.identity)
     }
 
     /// Closes the file, so that the next start need not repair it.
@@ -362,6 +363,10 @@ impl StateFile {
             drop(database);
             Ok(())
         });
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
     }
 
     pub(super) fn length(&self) -> u64 {
@@ -413,7 +418,7 @@ impl StateFile {
 }
 
 /// Runs `work`, and takes a panic of redb for what it is: damage that it did not foresee.
-fn contained<T>(path: &Path, work: impl FnOnce() -> Result<T, StoreError>) -> Result<T, StoreError> {
+pub(super) fn contained<T>(path: &Path, work: impl FnOnce() -> Result<T, StoreError>) -> Result<T, StoreError> {
     panic::catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
         let said = panic.downcast_ref::<String>().map(String::as_str);
         let said = said.or_else(|| panic.downcast_ref::<&str>().copied());
@@ -421,15 +426,23 @@ fn contained<T>(path: &Path, work: impl FnOnce() -> Result<T, StoreError>) -> Re
     })
 }
 
-fn damaged(path: &Path, reason: String) -> StoreError {
+pub(super) fn damaged(path: &Path, reason: String) -> StoreError {
     StoreError::Damaged {
         path: path.display().to_string(),
         reason,
     }
 }
 
-fn identity(metadata: &fs::Metadata) -> Identity {
+pub(super) fn identity(metadata: &fs::Metadata) -> Identity {
     (metadata.dev(), metadata.ino())
+}
+
+/// Whether the path still leads to this file.
+pub(super) fn expect_in_place(path: &Path, expected: Identity) -> Result<(), StoreError> {
+    match fs::metadata(path) {
+        Ok(metadata) if identity(&metadata) == expected => Ok(()),
+        _ => Err(removed(path)),
+    }
 }
 
 fn removed(path: &Path) -> StoreError {
@@ -448,7 +461,7 @@ pub(super) fn io_error(path: &Path, error: &io::Error) -> StoreError {
     }
 }
 
-fn database_error(path: &Path, error: DatabaseError) -> StoreError {
+pub(super) fn database_error(path: &Path, error: DatabaseError) -> StoreError {
     match error {
         DatabaseError::DatabaseAlreadyOpen | DatabaseError::LockProtocolMismatch => StoreError::InUse {
             path: path.display().to_string(),

@@ -2,8 +2,8 @@
 
 use std::collections::VecDeque;
 use std::path::Path;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::sync::{Condvar, LockResult, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use tokio::sync::oneshot;
 
@@ -48,7 +48,8 @@ impl Append {
         self.outcome.tell(result);
     }
 
-    fn bytes(&self) -> usize {
+    /// What its records take in memory, and less on disk.
+    pub(super) fn bytes(&self) -> usize {
         let record = |record: &RawRecord| record.key.len() + record.value.as_ref().map_or(0, bytes::Bytes::len);
         size_of::<Self>()
             + self
@@ -81,8 +82,8 @@ struct State {
     tasks: VecDeque<Task>,
     bytes: usize,
     closed: bool,
-    /// The thread waits for the first task.
-    thread_waits: bool,
+    /// How many tasks the thread waits for; 0 while it works.
+    awaited: usize,
 }
 
 impl Queue {
@@ -142,20 +143,32 @@ impl Queue {
             state.bytes += task.bytes();
             state.tasks.push_back(task);
             // A thread that works looks by itself when it is done.
-            if std::mem::take(&mut state.thread_waits) {
+            if state.awaited > 0 && state.tasks.len() >= state.awaited {
+                state.awaited = 0;
                 self.filled.notify_one();
             }
         }
     }
 
     /// Waits for tasks and takes as many as make one transaction; `None` when closed and empty.
-    pub(super) fn take(&self) -> Option<Vec<Task>> {
-        let nothing_to_do = |state: &mut State| {
-            state.thread_waits = state.tasks.is_empty() && !state.closed;
-            state.thread_waits
+    ///
+    /// `answered` is how many tasks the last transaction was for: clients that were just answered come back at once, and for
+    /// so many it is worth to wait a little, `patience`, once the first is there. Else those that commit at the same time part into
+    /// two halves which take turns, and each transaction costs as much for half of them.
+    pub(super) fn take(&self, answered: usize, patience: Duration) -> Option<Vec<Task>> {
+        let mut state = self.state();
+        let expected = answered + state.tasks.len();
+        let lacks = |state: &mut State, tasks: usize| {
+            let lacks = state.tasks.len() < tasks && !state.closed;
+            state.awaited = if lacks { tasks } else { 0 };
+            lacks
         };
-        let state = self.filled.wait_while(self.state(), nothing_to_do);
-        let mut state = state.unwrap_or_else(PoisonError::into_inner);
+        state = unpoisoned(self.filled.wait_while(state, |state| lacks(state, 1)));
+        let gathered = self
+            .filled
+            .wait_timeout_while(state, patience, |state| lacks(state, expected));
+        let (mut state, _) = unpoisoned(gathered);
+        state.awaited = 0;
         let mut taken = Vec::new();
         let mut bytes = 0;
         while bytes < TRANSACTION_BYTES
@@ -182,7 +195,48 @@ impl Queue {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        // Nothing that can panic half-way runs while it is locked.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        unpoisoned(self.state.lock())
+    }
+}
+
+/// Nothing that can panic half-way runs while the queue is locked.
+fn unpoisoned<T>(locked: LockResult<T>) -> T {
+    locked.unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::thread;
+
+    use super::*;
+
+    const LONG: Duration = Duration::from_secs(600);
+
+    #[test]
+    fn as_many_are_waited_for_as_were_just_answered_but_not_for_ever() {
+        let queue = Arc::new(Queue::new(QUEUE_BYTES));
+        let _first = queue.load(ShardId(0));
+        let taken = |answered, patience| queue.take(answered, patience).map(|tasks| tasks.len());
+        assert_eq!(taken(0, LONG), Some(1), "nobody else is expected");
+        let _second = queue.load(ShardId(0));
+        assert_eq!(taken(2, Duration::ZERO), Some(1), "patience has an end");
+
+        let takes = |answered| {
+            let other = Arc::clone(&queue);
+            let thread = thread::spawn(move || other.take(answered, LONG).map(|tasks| tasks.len()));
+            while queue.state().awaited == 0 {
+                thread::yield_now();
+            }
+            thread
+        };
+        let waiting = takes(2);
+        let _third = queue.load(ShardId(0));
+        let _fourth = queue.load(ShardId(0));
+        assert_eq!(waiting.join().unwrap(), Some(2));
+
+        let waiting = takes(5);
+        queue.close();
+        assert_eq!(waiting.join().unwrap(), None, "a store that closes waits for nobody");
     }
 }

@@ -125,7 +125,7 @@ impl Fixture {
         let file = path.clone();
         let opener = move |attempt| {
             let disk = disk.clone();
-            StateFile::open_with(&file, Wanted::Exactly(8), attempt, |file| FaultyBackend {
+            LoggedFile::open_with(&file, Wanted::Exactly(8), attempt, |file| FaultyBackend {
                 file,
                 disk: disk.clone(),
             })

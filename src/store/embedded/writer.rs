@@ -7,9 +7,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use bytes::Bytes;
-
-use super::file::{Attempt, StateFile, Writes, stored_key};
+use super::file::Attempt;
+use super::logged::LoggedFile;
 use super::queue::{Append, Loaded, Queue, Task};
 use crate::store::{Incarnation, ShardId, StoreError, StoreStats};
 
@@ -21,8 +20,11 @@ const REOPEN_SHARE: u32 = 10;
 /// After a failure at least so many bytes must be writable before the file counts as usable.
 const PROOF_LEAST: usize = 64 * 1024;
 
+/// For at most so long a transaction waits for those who were just answered, and for half as long as the last one took.
+const GATHER_MAX: Duration = Duration::from_millis(1);
+
 /// Opens the file; called again after every failure.
-pub(super) type Opener = Box<dyn Fn(Attempt) -> Result<StateFile, StoreError> + Send>;
+pub(super) type Opener = Box<dyn Fn(Attempt) -> Result<LoggedFile, StoreError> + Send>;
 
 /// What the thread owns.
 pub(super) struct Writer {
@@ -31,7 +33,7 @@ pub(super) struct Writer {
     opener: Opener,
     shards: u32,
     /// `None` after a failure, until it could be opened again.
-    file: Option<StateFile>,
+    file: Option<LoggedFile>,
     /// Of the last attempt to open it: until when there is no other, and why it failed.
     last_failure: Option<(Instant, StoreError)>,
     /// Bytes of the transaction that failed last, until as many could be written. Until then nothing is loaded: on a disk
@@ -68,8 +70,12 @@ impl Writer {
 
     /// Works until the queue is closed and empty, then closes the file.
     pub(super) fn run(mut self) {
-        while let Some(tasks) = self.queue.take() {
+        let (mut answered, mut patience) = (0, Duration::ZERO);
+        while let Some(tasks) = self.queue.take(answered, patience) {
+            let started = Instant::now();
+            answered = tasks.len();
             self.work(tasks);
+            patience = (started.elapsed() / 2).min(GATHER_MAX);
         }
         if let Some(file) = self.file.take() {
             // Everything acknowledged is durable already; an error here only costs the next start a repair.
@@ -126,20 +132,15 @@ impl Writer {
 
     /// One transaction for the whole group. Two batches that touch one key are in it in their order, the later wins.
     fn commit(&mut self, group: Vec<Append>) {
-        let mut writes = Writes::new();
-        for append in &group {
-            for record in &append.batch {
-                writes.insert(stored_key(append.shard, &record.key), record.value.clone());
-            }
-        }
-        if writes.is_empty() {
+        if group.iter().all(|append| append.batch.is_empty()) {
             for append in group {
                 self.succeed(append);
             }
             return;
         }
         let committed = self.file().and_then(|file| {
-            file.commit(&writes)?;
+            let batches = group.iter().map(|append| (append.shard, &append.batch));
+            file.commit(batches.flat_map(|(shard, batch)| batch.iter().map(move |record| (shard, record))))?;
             Ok(file.length())
         });
         match committed {
@@ -149,18 +150,25 @@ impl Writer {
                 for append in group {
                     self.succeed(append);
                 }
+                self.keep_log_short();
             }
             Err(error) => {
-                let bytes = writes
-                    .iter()
-                    .map(|(key, value)| key.len() + value.as_ref().map_or(0, Bytes::len));
-                self.unproven = self.unproven.max(Some(bytes.sum::<usize>().max(PROOF_LEAST)));
+                let bytes: usize = group.iter().map(Append::bytes).sum();
+                self.unproven = self.unproven.max(Some(bytes.max(PROOF_LEAST)));
                 self.stats.set_failing(Some(error.clone()));
                 self.abandon();
                 for append in group {
                     self.fail(append, error.clone());
                 }
             }
+        }
+    }
+
+    /// Everything is durable without it; if it fails, the next who writes is told why, or finds it mended.
+    fn keep_log_short(&mut self) {
+        if let Some(Err(error)) = self.file.as_mut().map(LoggedFile::keep_log_short) {
+            self.stats.set_failing(Some(error));
+            self.abandon();
         }
     }
 
@@ -178,7 +186,7 @@ impl Writer {
     }
 
     /// The open file; opens it again if it failed before.
-    fn file(&mut self) -> Result<&StateFile, StoreError> {
+    fn file(&mut self) -> Result<&mut LoggedFile, StoreError> {
         let file = match self.file.take() {
             Some(file) => file,
             None => self.reopen()?,
@@ -186,7 +194,7 @@ impl Writer {
         Ok(self.file.insert(file))
     }
 
-    fn reopen(&mut self) -> Result<StateFile, StoreError> {
+    fn reopen(&mut self) -> Result<LoggedFile, StoreError> {
         if let Some((until, error)) = &self.last_failure
             && Instant::now() < *until
         {
@@ -203,8 +211,8 @@ impl Writer {
         Ok(file)
     }
 
-    fn open_proven(&mut self) -> Result<StateFile, StoreError> {
-        let file = (self.opener)(Attempt::Again)?;
+    fn open_proven(&mut self) -> Result<LoggedFile, StoreError> {
+        let mut file = (self.opener)(Attempt::Again)?;
         if let Some(bytes) = self.unproven {
             if let Err(error) = file.prove(bytes) {
                 file.abandon();
