@@ -35,6 +35,12 @@ impl Partitions {
         self.0.binary_search(partition).is_ok()
     }
 
+    /// The place of a partition in the set's order.
+    #[must_use]
+    pub fn position(&self, partition: &TopicPartition) -> Option<usize> {
+        self.0.binary_search(partition).ok()
+    }
+
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &TopicPartition> + DoubleEndedIterator {
         self.0.iter()
     }

@@ -1,10 +1,13 @@
 //! The coordinator's records, in Kafka's own key and value formats (`__consumer_offsets`).
 //!
 //! A key is a type number and the fields of its schema, a value is a version and the fields of that version; the schemas
-//! are `OffsetCommitKey`, `OffsetCommitValue`, `GroupMetadataKey` and `GroupMetadataValue` of Kafka's group coordinator.
+//! are those of Kafka's group coordinator: `OffsetCommitKey`, `OffsetCommitValue`, `GroupMetadataKey`, `GroupMetadataValue`
+//! and, for consumer groups, `ConsumerGroup...Key` and `...Value`.
 //! Every version is read; what is written is what Kafka 4.4 writes, byte for byte.
 
 mod codec;
+mod consumer_assignment;
+mod consumer_group;
 #[cfg(test)]
 mod tests;
 
@@ -15,9 +18,14 @@ use super::request::Text;
 pub(crate) use codec::MAX_TEXT_BYTES;
 pub use codec::Problem;
 use codec::{Form, Reader, Writer};
+pub use consumer_assignment::{CurrentAssignmentValue, MemberState};
+pub use consumer_group::{
+    ClassicMemberValue, ConsumerGroupMetadataValue, ConsumerGroupRecord, ConsumerMemberValue, ResolvedRegexValue,
+    TargetAssignmentValue,
+};
 
-/// One change of durable state. Keys are Kafka's coordinator record keys (types 0/1 and 2), plus one of our own
-/// (`GroupOwned`) that Kafka's loaders skip as an unknown type.
+/// One change of durable state. Keys are Kafka's coordinator record keys (types 0 to 8 and 16), plus one of our
+/// own (`GroupOwned`) that Kafka's loaders skip as an unknown type.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Record {
     /// Key type 1. `None` is the tombstone.
@@ -26,6 +34,11 @@ pub enum Record {
     GroupMetadata {
         group_id: Text,
         value: Option<GroupMetadataValue>,
+    },
+    /// Key types 3 to 8 and 16.
+    ConsumerGroup {
+        group_id: Text,
+        record: ConsumerGroupRecord,
     },
     /// Key type 10001, ours: the group was taken over from the upstream, whose offsets for it no longer count.
     GroupOwned {
@@ -106,6 +119,13 @@ mod key_type {
     pub(super) const LEGACY_OFFSET_COMMIT: i16 = 0;
     pub(super) const OFFSET_COMMIT: i16 = 1;
     pub(super) const GROUP_METADATA: i16 = 2;
+    pub(super) const CONSUMER_GROUP_METADATA: i16 = 3;
+    pub(super) const CONSUMER_GROUP_PARTITION_METADATA: i16 = 4;
+    pub(super) const CONSUMER_GROUP_MEMBER: i16 = 5;
+    pub(super) const CONSUMER_GROUP_TARGET: i16 = 6;
+    pub(super) const CONSUMER_GROUP_TARGET_MEMBER: i16 = 7;
+    pub(super) const CONSUMER_GROUP_CURRENT_ASSIGNMENT: i16 = 8;
+    pub(super) const CONSUMER_GROUP_REGEX: i16 = 16;
     /// Ours; far from Kafka's numbers, so that its loaders and tools skip it.
     pub(super) const GROUP_OWNED: i16 = 10_001;
 }
@@ -123,6 +143,7 @@ impl Record {
                 key: group_key(key_type::GROUP_METADATA, group_id),
                 value: value.as_ref().map(GroupMetadataValue::to_bytes),
             },
+            Self::ConsumerGroup { group_id, record } => record.to_raw(group_id),
             Self::GroupOwned { group_id, value } => RawRecord {
                 key: group_key(key_type::GROUP_OWNED, group_id),
                 value: value.as_ref().map(GroupOwnedValue::to_bytes),
@@ -150,6 +171,14 @@ impl Record {
                 group_id: key.text("group", Form::Classic)?,
                 value: value.map(GroupOwnedValue::from_bytes).transpose()?,
             },
+            key_type @ (key_type::CONSUMER_GROUP_METADATA..=key_type::CONSUMER_GROUP_CURRENT_ASSIGNMENT
+            | key_type::CONSUMER_GROUP_REGEX) => {
+                let group_id = key.text("group", Form::Classic)?;
+                match ConsumerGroupRecord::read(key_type, &mut key, value)? {
+                    Some(record) => Self::ConsumerGroup { group_id, record },
+                    None => return Ok(None),
+                }
+            }
             _ => return Ok(None),
         };
         key.end()?;
@@ -161,7 +190,9 @@ impl Record {
     pub const fn group_id(&self) -> &Text {
         match self {
             Self::OffsetCommit { key, .. } => &key.group_id,
-            Self::GroupMetadata { group_id, .. } | Self::GroupOwned { group_id, .. } => group_id,
+            Self::GroupMetadata { group_id, .. }
+            | Self::ConsumerGroup { group_id, .. }
+            | Self::GroupOwned { group_id, .. } => group_id,
         }
     }
 }

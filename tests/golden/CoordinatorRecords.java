@@ -12,20 +12,31 @@ import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.util.HexFormat;
 import java.util.List;
+import java.util.Map;
 import java.util.OptionalInt;
 import java.util.OptionalLong;
+import java.util.TreeMap;
+import java.util.TreeSet;
 import org.apache.kafka.common.Uuid;
 import org.apache.kafka.common.protocol.ApiMessage;
 import org.apache.kafka.coordinator.common.runtime.CoordinatorRecord;
 import org.apache.kafka.coordinator.group.GroupCoordinatorRecordHelpers;
 import org.apache.kafka.coordinator.group.GroupCoordinatorRecordSerde;
 import org.apache.kafka.coordinator.group.OffsetAndMetadata;
+import org.apache.kafka.coordinator.group.generated.ConsumerGroupCurrentMemberAssignmentKey;
+import org.apache.kafka.coordinator.group.generated.ConsumerGroupCurrentMemberAssignmentValue;
+import org.apache.kafka.coordinator.group.generated.ConsumerGroupMemberMetadataValue;
+import org.apache.kafka.coordinator.group.generated.ConsumerGroupPartitionMetadataKey;
+import org.apache.kafka.coordinator.group.generated.ConsumerGroupPartitionMetadataValue;
 import org.apache.kafka.coordinator.group.generated.GroupMetadataKey;
 import org.apache.kafka.coordinator.group.generated.GroupMetadataValue;
 import org.apache.kafka.coordinator.group.generated.LegacyOffsetCommitKey;
 import org.apache.kafka.coordinator.group.generated.LegacyOffsetCommitValue;
 import org.apache.kafka.coordinator.group.generated.OffsetCommitKey;
 import org.apache.kafka.coordinator.group.generated.OffsetCommitValue;
+import org.apache.kafka.coordinator.group.modern.MemberState;
+import org.apache.kafka.coordinator.group.modern.consumer.ConsumerGroupMember;
+import org.apache.kafka.coordinator.group.modern.consumer.ResolvedRegularExpression;
 import org.apache.kafka.server.common.ApiMessageAndVersion;
 
 public class CoordinatorRecords {
@@ -68,6 +79,58 @@ public class CoordinatorRecords {
         print("group-empty", record(new GroupMetadataKey().setGroup("g"), new GroupMetadataValue()
             .setProtocolType("consumer").setGeneration(5).setProtocol(null).setLeader(null)
             .setCurrentStateTimestamp(1764500000123L).setMembers(List.of()), newest));
+        consumerGroup();
+    }
+
+    // The records of a consumer group (KIP-848), as the coordinator writes them.
+    static void consumerGroup() {
+        Uuid one = new Uuid(1, 2);
+        Uuid two = new Uuid(3, 4);
+        print("consumer-epoch", GroupCoordinatorRecordHelpers.newConsumerGroupEpochRecord("g", 7, 0x0123456789abcdefL));
+        print("consumer-epoch-no-topics", GroupCoordinatorRecordHelpers.newConsumerGroupEpochRecord("g", 1, 0));
+        print("consumer-epoch-tombstone", GroupCoordinatorRecordHelpers.newConsumerGroupEpochTombstoneRecord("g"));
+        print("consumer-partition-metadata", record(new ConsumerGroupPartitionMetadataKey().setGroupId("g"),
+            new ConsumerGroupPartitionMetadataValue().setTopics(List.of(new ConsumerGroupPartitionMetadataValue.TopicMetadata()
+                .setTopicId(one).setTopicName("t").setNumPartitions(3))), (short) 0));
+        print("consumer-partition-metadata-tombstone",
+            GroupCoordinatorRecordHelpers.newConsumerGroupSubscriptionMetadataTombstoneRecord("g"));
+        print("consumer-member", GroupCoordinatorRecordHelpers.newConsumerGroupMemberSubscriptionRecord("g",
+            new ConsumerGroupMember.Builder("m").setInstanceId("i").setRackId("r").setClientId("c").setClientHost("/10.0.0.1")
+                .setSubscribedTopicNames(List.of("b", "a")).setSubscribedTopicRegex("x.*").setRebalanceTimeoutMs(60000)
+                .setServerAssignorName("uniform").build()));
+        print("consumer-member-bare", GroupCoordinatorRecordHelpers.newConsumerGroupMemberSubscriptionRecord("g",
+            new ConsumerGroupMember.Builder("m").setClientId("").setClientHost("/10.0.0.1").build()));
+        print("consumer-member-classic", GroupCoordinatorRecordHelpers.newConsumerGroupMemberSubscriptionRecord("g",
+            new ConsumerGroupMember.Builder("m").setClientId("c").setClientHost("/10.0.0.1").setRebalanceTimeoutMs(60000)
+                .setSubscribedTopicNames(List.of("t")).setClassicMemberMetadata(
+                    new ConsumerGroupMemberMetadataValue.ClassicMemberMetadata().setSessionTimeoutMs(45000)
+                        .setSupportedProtocols(List.of(new ConsumerGroupMemberMetadataValue.ClassicProtocol()
+                            .setName("range").setMetadata(new byte[200])))).build()));
+        print("consumer-member-tombstone", GroupCoordinatorRecordHelpers.newConsumerGroupMemberSubscriptionTombstoneRecord("g", "m"));
+        print("consumer-target", GroupCoordinatorRecordHelpers.newConsumerGroupTargetAssignmentMetadataRecord("g", 7, 1764500000123L));
+        print("consumer-target-no-time", GroupCoordinatorRecordHelpers.newConsumerGroupTargetAssignmentMetadataRecord("g", 7, 0));
+        print("consumer-target-tombstone", GroupCoordinatorRecordHelpers.newConsumerGroupTargetAssignmentMetadataTombstoneRecord("g"));
+        print("consumer-target-member", GroupCoordinatorRecordHelpers.newConsumerGroupTargetAssignmentRecord("g", "m",
+            new TreeMap<>(Map.of(one, new TreeSet<>(List.of(0, 5)), two, new TreeSet<>(List.of(1))))));
+        print("consumer-target-member-none", GroupCoordinatorRecordHelpers.newConsumerGroupTargetAssignmentRecord("g", "m", Map.of()));
+        print("consumer-target-member-tombstone",
+            GroupCoordinatorRecordHelpers.newConsumerGroupTargetAssignmentTombstoneRecord("g", "m"));
+        print("consumer-current", GroupCoordinatorRecordHelpers.newConsumerGroupCurrentAssignmentRecord("g",
+            new ConsumerGroupMember.Builder("m").setState(MemberState.UNREVOKED_PARTITIONS).setMemberEpoch(9).setPreviousMemberEpoch(8)
+                .setAssignedPartitions(new TreeMap<>(Map.of(one, new TreeMap<>(Map.of(0, 9, 5, 7)))))
+                .setPartitionsPendingRevocation(Map.of(two, Map.of(1, 4))).build()));
+        print("consumer-current-none", GroupCoordinatorRecordHelpers.newConsumerGroupCurrentAssignmentRecord("g",
+            new ConsumerGroupMember.Builder("m").setState(MemberState.STABLE).setMemberEpoch(9).setPreviousMemberEpoch(8).build()));
+        // As before KIP-1251.
+        print("consumer-current-no-epochs", record(
+            new ConsumerGroupCurrentMemberAssignmentKey().setGroupId("g").setMemberId("m"),
+            new ConsumerGroupCurrentMemberAssignmentValue().setMemberEpoch(9).setPreviousMemberEpoch(8).setState((byte) 2)
+                .setAssignedPartitions(List.of(new ConsumerGroupCurrentMemberAssignmentValue.TopicPartitions()
+                    .setTopicId(one).setPartitions(List.of(3, 1)))), (short) 0));
+        print("consumer-current-tombstone", GroupCoordinatorRecordHelpers.newConsumerGroupCurrentAssignmentTombstoneRecord("g", "m"));
+        print("consumer-regex", GroupCoordinatorRecordHelpers.newConsumerGroupRegularExpressionRecord("g", "x.*",
+            new ResolvedRegularExpression(new TreeSet<>(List.of("xb", "xa")), 12345L, 1764500000123L)));
+        print("consumer-regex-tombstone", GroupCoordinatorRecordHelpers.newConsumerGroupRegularExpressionTombstone("g", "x.*"));
     }
 
     static GroupMetadataValue group(short version) {

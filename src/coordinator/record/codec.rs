@@ -45,6 +45,9 @@ pub enum Problem {
     /// A known tagged field of another size than its type.
     #[error("is {0} bytes long, 16 are expected")]
     TagSize(usize),
+    /// Two lists of unequal length that belong together.
+    #[error("has {0} elements, {1} are expected")]
+    Uneven(usize, usize),
     /// Bytes after the end of the message.
     #[error("is followed by {0} bytes that belong to nothing")]
     Trailing(usize),
@@ -60,6 +63,10 @@ impl<'a> Reader<'a> {
     /// `message` names the schema in errors.
     pub(super) const fn new(message: &'static str, bytes: &'a [u8]) -> Self {
         Self { message, rest: bytes }
+    }
+
+    pub(super) const fn message(&self) -> &'static str {
+        self.message
     }
 
     pub(super) const fn error(&self, field: &'static str, problem: Problem) -> RecordError {
@@ -85,6 +92,10 @@ impl<'a> Reader<'a> {
         Ok(bytes)
     }
 
+    pub(super) fn int8(&mut self, field: &'static str) -> Result<i8, RecordError> {
+        self.array(field).map(i8::from_be_bytes)
+    }
+
     pub(super) fn int16(&mut self, field: &'static str) -> Result<i16, RecordError> {
         self.array(field).map(i16::from_be_bytes)
     }
@@ -95,6 +106,10 @@ impl<'a> Reader<'a> {
 
     pub(super) fn int64(&mut self, field: &'static str) -> Result<i64, RecordError> {
         self.array(field).map(i64::from_be_bytes)
+    }
+
+    pub(super) fn uuid(&mut self, field: &'static str) -> Result<Uuid, RecordError> {
+        self.array(field).map(Uuid::from_bytes)
     }
 
     fn varint(&mut self, field: &'static str) -> Result<u32, RecordError> {
@@ -156,9 +171,32 @@ impl<'a> Reader<'a> {
         self.take(field, length).map(Bytes::copy_from_slice)
     }
 
+    /// A flexible array of numbers.
+    pub(super) fn int32s(&mut self, field: &'static str) -> Result<Vec<i32>, RecordError> {
+        let mut numbers = Vec::new();
+        for _ in 0..self.array_length(field, Form::Flexible)? {
+            numbers.push(self.int32(field)?);
+        }
+        Ok(numbers)
+    }
+
+    /// A flexible array of texts.
+    pub(super) fn texts(&mut self, field: &'static str) -> Result<Vec<Text>, RecordError> {
+        let mut texts = Vec::new();
+        for _ in 0..self.array_length(field, Form::Flexible)? {
+            texts.push(self.text(field, Form::Flexible)?);
+        }
+        Ok(texts)
+    }
+
     /// The length of an array. The caller reserves nothing by it: every element is read before the next is believed in.
     pub(super) fn array_length(&mut self, field: &'static str, form: Form) -> Result<usize, RecordError> {
         self.long_length(field, form)
+    }
+
+    /// The length of a flexible array that may be null.
+    pub(super) fn nullable_array_length(&mut self, field: &'static str) -> Result<Option<usize>, RecordError> {
+        self.flexible_length(field)
     }
 
     fn long_length(&mut self, field: &'static str, form: Form) -> Result<usize, RecordError> {
@@ -198,7 +236,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Writes the classic form, and what little of the flexible one is written.
+/// Writes both forms.
 ///
 /// A text of more than `MAX_TEXT_BYTES` cannot be told to Kafka; the length guard and the commit rules refuse it long
 /// before, so cutting it here only keeps the bytes well-formed.
@@ -211,8 +249,17 @@ impl Writer {
         Self(out)
     }
 
+    /// For the content of a tagged field.
+    pub(super) fn headless() -> Self {
+        Self(BytesMut::new())
+    }
+
     pub(super) fn finish(self) -> Bytes {
         self.0.freeze()
+    }
+
+    pub(super) fn int8(&mut self, value: i8) {
+        self.0.put_i8(value);
     }
 
     pub(super) fn int32(&mut self, value: i32) {
@@ -250,6 +297,41 @@ impl Writer {
         self.0.put_slice(text.as_bytes());
     }
 
+    pub(super) fn flexible_nullable_text(&mut self, text: Option<&str>) {
+        match text {
+            Some(text) => self.flexible_text(text),
+            None => self.varint(0),
+        }
+    }
+
+    pub(super) fn flexible_texts(&mut self, texts: &[Text]) {
+        self.flexible_length(texts.len());
+        for text in texts {
+            self.flexible_text(text);
+        }
+    }
+
+    pub(super) fn flexible_bytes(&mut self, bytes: &[u8]) {
+        self.flexible_length(bytes.len());
+        self.0.put_slice(bytes);
+    }
+
+    pub(super) fn flexible_int32s(&mut self, numbers: impl ExactSizeIterator<Item = i32>) {
+        self.flexible_length(numbers.len());
+        for number in numbers {
+            self.0.put_i32(number);
+        }
+    }
+
+    /// The flexible length of bytes or of an array. Frames are far shorter than a `u32` can say.
+    pub(super) fn flexible_length(&mut self, length: usize) {
+        self.varint(u32::try_from(length).unwrap_or(u32::MAX - 1) + 1);
+    }
+
+    pub(super) fn uuid(&mut self, value: Uuid) {
+        self.0.put_slice(value.as_bytes());
+    }
+
     pub(super) fn bytes(&mut self, bytes: &[u8]) {
         self.length(bytes.len());
         self.0.put_slice(bytes);
@@ -266,10 +348,20 @@ impl Writer {
 
     /// One tagged field of type uuid.
     pub(super) fn tagged_uuid(&mut self, tag: u32, value: Uuid) {
+        self.tagged(tag, value.as_bytes());
+    }
+
+    /// One tagged field of type int64.
+    pub(super) fn tagged_int64(&mut self, tag: u32, value: i64) {
+        self.tagged(tag, &value.to_be_bytes());
+    }
+
+    /// One tagged field with this content.
+    pub(super) fn tagged(&mut self, tag: u32, content: &[u8]) {
         self.varint(1);
         self.varint(tag);
-        self.varint(16);
-        self.0.put_slice(value.as_bytes());
+        self.varint(u32::try_from(content.len()).unwrap_or(u32::MAX));
+        self.0.put_slice(content);
     }
 }
 
