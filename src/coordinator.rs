@@ -16,10 +16,12 @@
 mod admission;
 pub mod assignor;
 mod classic;
+mod consumer;
 mod context;
 pub mod event;
 mod group;
 mod groups;
+pub mod held;
 pub mod input;
 mod member_id;
 pub mod offsets;

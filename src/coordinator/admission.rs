@@ -2,8 +2,9 @@
 //! form first, then whether the group is ours.
 
 use super::classic::{join_refusal, sync_refusal};
+use super::consumer::{heartbeat_refusal, invalid_heartbeat};
 use super::ownership::Standing;
-use super::request::{LeaveGroupResponse, Request, Response, Text};
+use super::request::{ConsumerGroupDescribeResponse, LeaveGroupResponse, Request, Response, Text};
 use super::settings::Settings;
 use crate::wire::error_code::ErrorCode;
 
@@ -26,9 +27,15 @@ pub(super) fn admit(request: &Request, standing: Standing, settings: &Settings) 
             ErrorCode::COORDINATOR_LOAD_IN_PROGRESS,
             join.member_id.clone(),
         )),
+        // Whoever is at an epoch goes on where that epoch was given.
+        (Standing::Live, Request::ConsumerGroupHeartbeat(heartbeat)) if heartbeat.is_join() => {
+            Admission::Refuse(heartbeat_refusal(ErrorCode::COORDINATOR_LOAD_IN_PROGRESS, None))
+        }
         (Standing::Live | Standing::OtherType, _) => Admission::Refuse(Response::NotOwned),
         // The upstream may know it.
-        (Standing::Unknown, Request::DescribeGroup { .. }) => Admission::Refuse(Response::NotOwned),
+        (Standing::Unknown, Request::DescribeGroup { .. } | Request::ConsumerGroupDescribe { .. }) => {
+            Admission::Refuse(Response::NotOwned)
+        }
         (Standing::Unknown, request) => match request.met_by() {
             Some(group_id) => Admission::AskFirst(group_id.clone()),
             None => Admission::Run,
@@ -51,6 +58,10 @@ fn malformed(request: &Request, settings: &Settings) -> Option<Response> {
             };
             Some(join_refusal(error, join.member_id.clone()))
         }
+        Request::ConsumerGroupHeartbeat(heartbeat) => invalid_heartbeat(heartbeat, settings),
+        Request::ConsumerGroupDescribe { group_id } if group_id.is_empty() => Some(Response::ConsumerGroupDescribe(
+            ConsumerGroupDescribeResponse::refusal(group_id.clone(), invalid, None),
+        )),
         Request::SyncGroup(sync) if sync.group_id.is_empty() => Some(sync_refusal(invalid)),
         Request::Heartbeat(heartbeat) if heartbeat.group_id.is_empty() => Some(Response::Heartbeat { error: invalid }),
         Request::LeaveGroup(leave) if leave.group_id.is_empty() => Some(Response::LeaveGroup(LeaveGroupResponse {
@@ -62,26 +73,40 @@ fn malformed(request: &Request, settings: &Settings) -> Option<Response> {
 }
 
 impl Request {
+    /// Whether somebody wants to come into a group.
+    pub(super) fn is_join(&self) -> bool {
+        match self {
+            Self::JoinGroup(_) => true,
+            Self::ConsumerGroupHeartbeat(heartbeat) => heartbeat.is_join(),
+            _ => false,
+        }
+    }
+
     /// The group that the request is to; `None` for one to the whole shard.
     pub(super) fn group_id(&self) -> Option<&Text> {
         match self {
             Self::JoinGroup(request) => Some(&request.group_id),
             Self::SyncGroup(request) => Some(&request.group_id),
             Self::Heartbeat(request) => Some(&request.group_id),
+            Self::ConsumerGroupHeartbeat(request) => Some(&request.group_id),
             Self::LeaveGroup(request) => Some(&request.group_id),
             Self::OffsetCommit(request) => Some(&request.group_id),
             Self::OffsetFetch(request) => Some(&request.group_id),
             Self::OffsetDelete(request) => Some(&request.group_id),
-            Self::DeleteGroup { group_id } | Self::DescribeGroup { group_id } => Some(group_id),
+            Self::DeleteGroup { group_id }
+            | Self::DescribeGroup { group_id }
+            | Self::ConsumerGroupDescribe { group_id } => Some(group_id),
             Self::ListGroups(_) | Self::View => None,
         }
     }
 
-    /// The group, if the answer depends on what the upstream knows of it. A member's requests do not: a member of ours would
-    /// have made the group known.
+    /// The group, if the answer depends on what the upstream knows of it. A classic member's requests do not: a member of ours
+    /// would have made the group known. A consumer group's member that is told of an unknown group drops its partitions, so
+    /// that must not happen to one of the upstream's.
     fn met_by(&self) -> Option<&Text> {
         match self {
             Self::JoinGroup(_)
+            | Self::ConsumerGroupHeartbeat(_)
             | Self::OffsetCommit(_)
             | Self::OffsetFetch(_)
             | Self::OffsetDelete(_)
@@ -90,6 +115,7 @@ impl Request {
             | Self::Heartbeat(_)
             | Self::LeaveGroup(_)
             | Self::DescribeGroup { .. }
+            | Self::ConsumerGroupDescribe { .. }
             | Self::ListGroups(_)
             | Self::View => None,
         }

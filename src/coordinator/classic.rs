@@ -162,6 +162,21 @@ impl ClassicGroup {
         }
     }
 
+    /// Nobody is in the group and it makes room for one of another kind: ids that were handed out are taken back.
+    pub(super) fn end(&self, cx: &mut Context<'_>) {
+        for member_id in &self.pending_joins {
+            cx.cancel(&self.id, GroupTimer::Session(member_id.clone()));
+        }
+    }
+
+    /// The record that ends a group.
+    pub(super) fn tombstone(group_id: &Text) -> Record {
+        Record::GroupMetadata {
+            group_id: group_id.clone(),
+            value: None,
+        }
+    }
+
     /// Sessions of all members begin after a load; a group above `group.max.size` shrinks by a rebalance.
     pub(super) fn on_loaded(&mut self, cx: &mut Context<'_>) {
         for member in self.members.iter() {
@@ -186,6 +201,7 @@ impl ClassicGroup {
             GroupTimer::Join => self.on_join_timeout(cx),
             GroupTimer::Sync => self.on_sync_timeout(cx),
             GroupTimer::Session(member_id) => self.on_session_timeout(&member_id, cx),
+            GroupTimer::Assignment | GroupTimer::Rebalance(_) => {}
         }
     }
 

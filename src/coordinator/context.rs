@@ -24,8 +24,10 @@ pub(super) struct Effects {
 pub(super) struct Context<'a> {
     pub(super) now: Now,
     pub(super) settings: &'a Settings,
-    #[expect(dead_code, reason = "only consumer groups look at topics")]
+    /// The upstream's topics; nothing before `has_topics`.
     pub(super) topics: &'a Topics,
+    /// Whether anybody told of topics.
+    pub(super) has_topics: bool,
     pub(super) timers: &'a mut Timers,
     pub(super) member_ids: &'a mut MemberIds,
     pub(super) effects: &'a mut Effects,

@@ -36,6 +36,53 @@ pub enum Event {
         /// The client's own words (LeaveGroup v5).
         client_reason: Option<Text>,
     },
+    /// What a consumer group's target depends on changed: its epoch is one more.
+    GroupEpochBumped {
+        group_id: Text,
+        group_epoch: i32,
+        reason: EpochReason,
+        /// Whose request or silence it was, where it was one member's.
+        member_id: Option<Text>,
+    },
+    /// A target assignment was computed, in the step that tells it.
+    TargetComputed {
+        group_id: Text,
+        group_epoch: i32,
+        assignor: Text,
+        members: usize,
+        /// Partitions that are to have another owner than before.
+        partitions_moved: usize,
+    },
+    /// No target assignment could be computed; the last one stays.
+    AssignorFailed {
+        group_id: Text,
+        assignor: Text,
+        reason: String,
+    },
+    /// Every member of a consumer group has its part of the newest target.
+    ConsumerGroupSettled {
+        group_id: Text,
+        group_epoch: i32,
+        members: usize,
+        /// Since the first change after the group was last settled.
+        took_ms: u64,
+    },
+    /// A member left its consumer group or was taken out.
+    ConsumerMemberRemoved {
+        group_id: Text,
+        member_id: Text,
+        group_instance_id: Option<Text>,
+        client_id: Text,
+        client_host: Text,
+        reason: EpochReason,
+    },
+    /// A group changed its protocol.
+    GroupConverted {
+        group_id: Text,
+        /// `classic` or `consumer`.
+        to: &'static str,
+        members: usize,
+    },
     /// Offsets were committed (partitions of one request).
     OffsetsCommitted { count: usize },
     /// Offsets ran out of their retention.
@@ -113,6 +160,51 @@ impl RebalanceReason {
             Self::JoinTimedOut => "join_timed_out",
             Self::SyncTimedOut => "sync_timed_out",
             Self::OverCapacity => "over_capacity",
+        }
+    }
+}
+
+/// Why the epoch of a consumer group became one more, or a member left it. `label` is the metric label.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum EpochReason {
+    MemberJoined,
+    MemberLeft,
+    RemovedByAdmin,
+    SubscriptionChanged,
+    RegexResolved,
+    AssignorChanged,
+    MetadataChanged,
+    SessionExpired,
+    RebalanceTimedOut,
+}
+
+impl EpochReason {
+    /// Every reason, so that metrics can be made once at start.
+    pub const ALL: [Self; 9] = [
+        Self::MemberJoined,
+        Self::MemberLeft,
+        Self::RemovedByAdmin,
+        Self::SubscriptionChanged,
+        Self::RegexResolved,
+        Self::AssignorChanged,
+        Self::MetadataChanged,
+        Self::SessionExpired,
+        Self::RebalanceTimedOut,
+    ];
+
+    /// The metric label.
+    #[must_use]
+    pub const fn label(self) -> &'static str {
+        match self {
+            Self::MemberJoined => "member_joined",
+            Self::MemberLeft => "member_left",
+            Self::RemovedByAdmin => "removed_by_admin",
+            Self::SubscriptionChanged => "subscription_changed",
+            Self::RegexResolved => "regex_resolved",
+            Self::AssignorChanged => "assignor_changed",
+            Self::MetadataChanged => "metadata_changed",
+            Self::SessionExpired => "session_expired",
+            Self::RebalanceTimedOut => "rebalance_timed_out",
         }
     }
 }

@@ -7,18 +7,20 @@ use std::ops::Bound;
 use uuid::Uuid;
 
 use super::classic::{ClassicGroup, join_refusal, sync_refusal};
+use super::consumer::{ConsumerGroup, heartbeat_refusal};
 use super::context::Context;
 use super::event::Event;
 use super::group::Group;
 use super::input::{DeletedTopic, ImportedOffset, Ticket};
 use super::offsets::Offsets;
-use super::record::Record;
+use super::record::{ConsumerGroupRecord, Record};
 use super::request::{
-    DescribeGroupResponse, GroupView, HeartbeatRequest, JoinGroupRequest, LeaveGroupRequest, LeaveGroupResponse,
-    LeavingMember, LeftMember, ListGroupsRequest, ListedGroup, OffsetCommitRequest, OffsetCommitResponse,
-    OffsetDeleteRequest, OffsetDeleteResponse, OffsetFetchRequest, OffsetFetchResponse, OffsetTopic, Response,
-    ShardView, SyncGroupRequest, Text,
+    ConsumerGroupDescribeResponse, ConsumerGroupHeartbeatRequest, DescribeGroupResponse, GroupView, HeartbeatRequest,
+    JoinGroupRequest, LeaveGroupRequest, LeaveGroupResponse, LeavingMember, LeftMember, ListGroupsRequest, ListedGroup,
+    OffsetCommitRequest, OffsetCommitResponse, OffsetDeleteRequest, OffsetDeleteResponse, OffsetFetchRequest,
+    OffsetFetchResponse, OffsetTopic, Response, ShardView, SyncGroupRequest, Text,
 };
+use super::settings::Settings;
 use super::timer::GroupTimer;
 use crate::wire::error_code::ErrorCode;
 
@@ -53,18 +55,44 @@ impl Groups {
                 let group = self.groups.entry(group_id.clone());
                 group
                     .or_insert_with(|| Group::simple(group_id.clone()))
-                    .apply_classic(value);
+                    .apply_classic(group_id, value);
             }
             Record::GroupMetadata { group_id, value: None } => {
-                self.groups.remove(group_id);
+                if let Some(Group::Classic(_)) = self.groups.get(group_id) {
+                    self.groups.remove(group_id);
+                }
             }
+            Record::ConsumerGroup { group_id, record } => self.apply_consumer(group_id, record),
             Record::GroupOwned { .. } => {}
+        }
+    }
+
+    /// A tombstone makes no group, and that of the group's epoch ends it.
+    fn apply_consumer(&mut self, group_id: &Text, record: &ConsumerGroupRecord) {
+        if !record.is_tombstone() {
+            let group = self.groups.entry(group_id.clone());
+            group
+                .or_insert_with(|| Group::Consumer(ConsumerGroup::new(group_id.clone())))
+                .apply_consumer(group_id, record);
+        } else if let Some(Group::Consumer(group)) = self.groups.get_mut(group_id) {
+            match record {
+                ConsumerGroupRecord::Metadata(_) => {
+                    self.groups.remove(group_id);
+                }
+                record => group.apply(record),
+            }
         }
     }
 
     pub(super) fn on_loaded(&mut self, cx: &mut Context<'_>) {
         for group in self.groups.values_mut() {
             group.on_loaded(cx);
+        }
+    }
+
+    pub(super) fn on_topics(&mut self, cx: &mut Context<'_>) {
+        for group in self.groups.values_mut() {
+            group.on_topics(cx);
         }
     }
 
@@ -82,10 +110,28 @@ impl Groups {
                 return;
             }
             self.write(ClassicGroup::creation(&request.group_id, cx.now.wall_ms), cx);
+        } else if request.member_id.is_empty() {
+            self.convert_if_empty(&request.group_id, cx);
         }
         if let Some(group) = self.groups.get_mut(&request.group_id) {
             group.on_join(ticket, request, cx);
         }
+    }
+
+    /// Makes a classic group of a consumer group that nobody is in.
+    fn convert_if_empty(&mut self, group_id: &Text, cx: &mut Context<'_>) {
+        let tombstones = match self.groups.get(group_id) {
+            Some(Group::Consumer(group)) if group.is_empty() => group.tombstones(),
+            _ => return,
+        };
+        self.write_all(tombstones, cx);
+        cx.timers.cancel_group(group_id);
+        self.write(ClassicGroup::creation(group_id, cx.now.wall_ms), cx);
+        cx.event(Event::GroupConverted {
+            group_id: group_id.clone(),
+            to: "classic",
+            members: 0,
+        });
     }
 
     pub(super) fn sync(&mut self, ticket: Ticket, request: SyncGroupRequest, cx: &mut Context<'_>) {
@@ -110,6 +156,46 @@ impl Groups {
         cx.reply(ticket, Response::LeaveGroup(LeaveGroupResponse { error, members }));
     }
 
+    /// Only a join makes a group, and only an empty group changes its protocol by one. What is made is kept if its first
+    /// member came in.
+    pub(super) fn consumer_heartbeat(
+        &mut self,
+        ticket: Ticket,
+        request: ConsumerGroupHeartbeatRequest,
+        cx: &mut Context<'_>,
+    ) {
+        let group_id = request.group_id.clone();
+        if !cx.has_topics {
+            let error = ErrorCode::COORDINATOR_LOAD_IN_PROGRESS;
+            return cx.reply(ticket, Response::Unavailable { error });
+        }
+        if let Some(Group::Consumer(group)) = self.groups.get_mut(&group_id) {
+            return group.on_consumer_heartbeat(ticket, request, cx);
+        }
+        let group = self.groups.get(&group_id);
+        if !request.is_join() || group.is_some_and(|group| group.admit_delete().is_err()) {
+            return cx.reply(ticket, heartbeat_refusal(ErrorCode::GROUP_ID_NOT_FOUND, None));
+        }
+        let records_before = cx.effects.records.len();
+        let mut group = ConsumerGroup::new(group_id.clone());
+        group.on_consumer_heartbeat(ticket, request, cx);
+        if group.is_empty() {
+            return;
+        }
+        if let Some(Group::Classic(classic)) = self.groups.insert(group_id.clone(), Group::Consumer(group)) {
+            classic.end(cx);
+            // Before the records of what takes its place.
+            cx.effects
+                .records
+                .insert(records_before, ClassicGroup::tombstone(&group_id));
+            cx.event(Event::GroupConverted {
+                group_id,
+                to: "consumer",
+                members: 0,
+            });
+        }
+    }
+
     pub(super) fn commit(&mut self, request: &OffsetCommitRequest, cx: &mut Context<'_>) -> Response {
         let admitted = match self.groups.get(&request.group_id) {
             Some(group) => group.admit_commit(request, cx),
@@ -128,8 +214,13 @@ impl Groups {
         Response::OffsetCommit(response)
     }
 
-    /// A group that does not exist has no offsets, which is no error. Classic groups check no member.
+    /// A group that does not exist has no offsets, which is no error.
     pub(super) fn fetch(&self, request: &OffsetFetchRequest) -> Response {
+        let group = self.groups.get(&request.group_id);
+        if let Some(Err(error)) = group.map(|group| group.admit_fetch(request)) {
+            let topics = Vec::new();
+            return Response::OffsetFetch(OffsetFetchResponse { error, topics });
+        }
         Response::OffsetFetch(OffsetFetchResponse {
             error: ErrorCode::NONE,
             topics: self.offsets.fetch(&request.group_id, request.topics.as_deref()),
@@ -224,17 +315,23 @@ impl Groups {
     }
 
     pub(super) fn describe(&self, group_id: &Text) -> DescribeGroupResponse {
-        match self.groups.get(group_id) {
-            Some(group) => group.describe(),
-            None => DescribeGroupResponse {
-                error: ErrorCode::NONE,
-                group_id: group_id.clone(),
-                state: DEAD.into(),
-                protocol_type: "".into(),
-                protocol_name: "".into(),
-                members: Vec::new(),
-            },
+        let described = self.groups.get(group_id).and_then(Group::describe);
+        described.unwrap_or_else(|| DescribeGroupResponse {
+            error: ErrorCode::NONE,
+            group_id: group_id.clone(),
+            state: DEAD.into(),
+            protocol_type: "".into(),
+            protocol_name: "".into(),
+            members: Vec::new(),
+        })
+    }
+
+    pub(super) fn describe_consumer(&self, group_id: &Text, cx: &Context<'_>) -> ConsumerGroupDescribeResponse {
+        if let Some(Group::Consumer(group)) = self.groups.get(group_id) {
+            return group.describe_consumer(cx);
         }
+        let message = format!("Group {group_id} not found.").into();
+        ConsumerGroupDescribeResponse::refusal(group_id.clone(), ErrorCode::GROUP_ID_NOT_FOUND, Some(message))
     }
 
     pub(super) fn list(&self, request: &ListGroupsRequest) -> Vec<ListedGroup> {
@@ -252,9 +349,9 @@ impl Groups {
         self.groups.contains_key(group_id)
     }
 
-    pub(super) fn view(&self) -> ShardView {
+    pub(super) fn view(&self, settings: &Settings) -> ShardView {
         let view = |group: &Group| {
-            let view = group.view();
+            let view = group.view(settings);
             let offsets = self.offsets.count(&view.group_id);
             GroupView { offsets, ..view }
         };
@@ -271,11 +368,9 @@ impl Groups {
     }
 
     fn remove(&mut self, group_id: &Text, cx: &mut Context<'_>) {
-        let tombstone = Record::GroupMetadata {
-            group_id: group_id.clone(),
-            value: None,
-        };
-        self.write(tombstone, cx);
+        let group = self.groups.get(group_id);
+        let tombstones = group.map(|group| group.tombstones(group_id)).unwrap_or_default();
+        self.write_all(tombstones, cx);
         cx.timers.cancel_group(group_id);
         cx.event(Event::GroupDeleted {
             group_id: group_id.clone(),

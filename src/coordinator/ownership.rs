@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use super::context::Context;
 use super::event::Event;
 use super::input::{InspectFailure, Presence, Ticket, UpstreamGroup};
-use super::record::{GroupOwnedValue, Record};
+use super::record::{ConsumerGroupRecord, GroupOwnedValue, Record};
 use super::request::{Request, Text};
 use super::timer::TimerKey;
 
@@ -121,10 +121,7 @@ impl Ownership {
                 self.inquiries.insert(group_id.clone(), Inquiry::Answered(standing));
                 let key = TimerKey::Verdict(group_id.clone());
                 cx.timers.arm(cx.now.monotonic_ms, key, holds_ms);
-                if parked
-                    .iter()
-                    .any(|(_, request)| matches!(request, Request::JoinGroup(_)))
-                {
+                if parked.iter().any(|(_, request)| request.is_join()) {
                     self.tell_refusal(group_id, &upstream.presence, cx);
                 }
             }
@@ -208,7 +205,11 @@ impl Ownership {
     fn needs_mark(&self, record: &Record) -> Option<Text> {
         let group_id = match record {
             Record::GroupMetadata { group_id, value: None } => return Some(group_id.clone()),
-            Record::GroupMetadata { group_id, .. } => group_id,
+            Record::ConsumerGroup {
+                group_id,
+                record: ConsumerGroupRecord::Metadata(None),
+            } => return Some(group_id.clone()),
+            Record::GroupMetadata { group_id, .. } | Record::ConsumerGroup { group_id, .. } => group_id,
             Record::OffsetCommit { key, .. } => &key.group_id,
             Record::GroupOwned { .. } => return None,
         };

@@ -10,6 +10,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use uuid::Uuid;
 
+use super::partitions::Partitions;
+use super::record::MemberState;
 use crate::wire::error_code::ErrorCode;
 
 pub use consumer_group::{
@@ -27,6 +29,7 @@ pub enum Request {
     SyncGroup(SyncGroupRequest),
     Heartbeat(HeartbeatRequest),
     LeaveGroup(LeaveGroupRequest),
+    ConsumerGroupHeartbeat(ConsumerGroupHeartbeatRequest),
     OffsetCommit(OffsetCommitRequest),
     OffsetFetch(OffsetFetchRequest),
     OffsetDelete(OffsetDeleteRequest),
@@ -36,6 +39,10 @@ pub enum Request {
     },
     /// One group of a DescribeGroups request.
     DescribeGroup {
+        group_id: Text,
+    },
+    /// One group of a ConsumerGroupDescribe request.
+    ConsumerGroupDescribe {
         group_id: Text,
     },
     /// All groups of the shard.
@@ -53,6 +60,11 @@ pub enum Response {
         error: ErrorCode,
     },
     LeaveGroup(LeaveGroupResponse),
+    ConsumerGroupHeartbeat(ConsumerGroupHeartbeatResponse),
+    /// To a ConsumerGroupHeartbeat that changed nothing yet: it is to come again with what these patterns stand for.
+    ResolveRegexes {
+        patterns: Vec<Text>,
+    },
     OffsetCommit(OffsetCommitResponse),
     OffsetFetch(OffsetFetchResponse),
     OffsetDelete(OffsetDeleteResponse),
@@ -60,10 +72,12 @@ pub enum Response {
         error: ErrorCode,
     },
     DescribeGroup(DescribeGroupResponse),
+    ConsumerGroupDescribe(ConsumerGroupDescribeResponse),
     ListGroups(ListGroupsResponse),
     View(ShardView),
     /// The group is not ours (share, streams, or live at the upstream): the request is to be forwarded there.
-    /// Any request of one group may be answered so, except a join to a group that is live upstream.
+    /// Any request of one group may be answered so, except a join (a ConsumerGroupHeartbeat of epoch 0 is one) to a group that
+    /// is live upstream.
     NotOwned,
     /// The request could not be looked at: the shard is loading, unloading, or its store failed.
     /// Handlers turn it into the error that clients of that API survive.
@@ -332,16 +346,30 @@ pub struct GroupView {
     pub group_type: Text,
     pub state: Text,
     pub protocol_type: Option<Text>,
+    /// A consumer group's is its assignor.
     pub protocol_name: Option<Text>,
+    /// A consumer group's is its epoch.
     pub generation_id: i32,
     pub leader: Option<Text>,
-    /// Wall clock, of the last change of state.
+    /// Wall clock, of the last change of state, or of a consumer group's epoch; -1 when unknown.
     pub state_since_ms: i64,
     pub members: Vec<MemberView>,
     /// Members that hold an id by MEMBER_ID_REQUIRED and have not joined with it.
     pub pending_members: usize,
     /// Committed partitions.
     pub offsets: usize,
+    /// Of a consumer group.
+    pub consumer: Option<ConsumerGroupView>,
+}
+
+/// How far a consumer group is on its way to its target.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConsumerGroupView {
+    pub assignment_epoch: i32,
+    /// Partitions that members still have to give up.
+    pub partitions_to_revoke: usize,
+    /// Partitions that members are to have and have not.
+    pub partitions_to_assign: usize,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -352,7 +380,23 @@ pub struct MemberView {
     pub client_host: Text,
     pub session_timeout_ms: i32,
     pub rebalance_timeout_ms: i32,
-    /// The raw assignment; a `consumer` group's decodes as ConsumerProtocolAssignment.
+    /// The raw assignment; of protocol type `consumer` it decodes as ConsumerProtocolAssignment. Empty in a consumer group.
     pub assignment: Bytes,
     pub parked: bool,
+    /// Of a consumer group's member.
+    pub consumer: Option<ConsumerMemberView>,
+}
+
+/// A member of a consumer group on its way to its target.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConsumerMemberView {
+    pub member_epoch: i32,
+    pub state: MemberState,
+    /// Whether it speaks the classic protocol.
+    pub is_classic: bool,
+    pub assigned: Arc<Partitions>,
+    /// How many partitions it still has to give up.
+    pub to_revoke: usize,
+    /// How many partitions it is to have and has not.
+    pub to_assign: usize,
 }

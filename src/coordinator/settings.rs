@@ -75,6 +75,18 @@ pub enum MigrationPolicy {
     Bidirectional,
 }
 
+impl MigrationPolicy {
+    #[must_use]
+    pub const fn allows_upgrade(self) -> bool {
+        matches!(self, Self::Upgrade | Self::Bidirectional)
+    }
+
+    #[must_use]
+    pub const fn allows_downgrade(self) -> bool {
+        matches!(self, Self::Downgrade | Self::Bidirectional)
+    }
+}
+
 impl Settings {
     /// How long a member of this consumer group may be silent.
     #[must_use]

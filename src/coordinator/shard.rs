@@ -44,6 +44,7 @@ pub struct Shard {
     settings: Arc<Settings>,
     /// Nothing before the first `Input::Topics`.
     topics: Arc<Topics>,
+    has_topics: bool,
     groups: Groups,
     ownership: Ownership,
     timers: Timers,
@@ -68,6 +69,7 @@ impl Shard {
         Self {
             settings,
             topics: Arc::default(),
+            has_topics: false,
             groups: Groups::default(),
             ownership: Ownership::default(),
             timers: Timers::default(),
@@ -110,7 +112,7 @@ impl Shard {
                 let (groups, _, mut cx) = self.lend(now);
                 groups.delete_topics(&topics, &mut cx);
             }
-            Input::Topics(topics) => self.topics = topics,
+            Input::Topics(topics) => self.on_topics(now, topics),
             Input::Settings(settings) => self.on_settings(now, settings),
             Input::Tick => {}
         }
@@ -153,7 +155,7 @@ impl Shard {
     fn on_request(&mut self, now: Now, ticket: Ticket, request: Request, out: &mut Vec<Output>) {
         if request == Request::View {
             // For people, who want to see a shard whose store hangs.
-            let response = Response::View(self.groups.view());
+            let response = Response::View(self.groups.view(&self.settings));
             return out.push(Output::Reply { ticket, response });
         }
         let standing = match request.group_id() {
@@ -204,6 +206,13 @@ impl Shard {
         while let Some((_, ticket, response)) = self.held.pop_front_if(|(lsn, _, _)| *lsn <= self.durable) {
             out.push(Output::Reply { ticket, response });
         }
+    }
+
+    fn on_topics(&mut self, now: Now, topics: Arc<Topics>) {
+        self.topics = topics;
+        self.has_topics = true;
+        let (groups, _, mut cx) = self.lend(now);
+        groups.on_topics(&mut cx);
     }
 
     fn on_settings(&mut self, now: Now, settings: Arc<Settings>) {
@@ -313,6 +322,7 @@ impl Shard {
             now,
             settings: &self.settings,
             topics: &self.topics,
+            has_topics: self.has_topics,
             timers: &mut self.timers,
             member_ids: &mut self.member_ids,
             effects: &mut self.effects,
@@ -327,17 +337,21 @@ fn run(groups: &mut Groups, ownership: &Ownership, ticket: Ticket, request: Requ
         Request::JoinGroup(request) => return groups.join(ticket, request, cx),
         Request::SyncGroup(request) => return groups.sync(ticket, request, cx),
         Request::LeaveGroup(request) => return groups.leave(ticket, request, cx),
+        Request::ConsumerGroupHeartbeat(request) => return groups.consumer_heartbeat(ticket, request, cx),
         Request::Heartbeat(request) => groups.heartbeat(&request, cx),
         Request::OffsetCommit(request) => groups.commit(&request, cx),
         Request::OffsetFetch(request) => groups.fetch(&request),
         Request::OffsetDelete(request) => groups.delete_offsets(&request, cx),
         Request::DeleteGroup { group_id } => groups.delete(&group_id, cx),
         Request::DescribeGroup { group_id } => Response::DescribeGroup(groups.describe(&group_id)),
+        Request::ConsumerGroupDescribe { group_id } => {
+            Response::ConsumerGroupDescribe(groups.describe_consumer(&group_id, cx))
+        }
         Request::ListGroups(request) => Response::ListGroups(ListGroupsResponse {
             groups: groups.list(&request),
             owned: ownership.marked().cloned().collect(),
         }),
-        Request::View => Response::View(groups.view()),
+        Request::View => Response::View(groups.view(cx.settings)),
     };
     cx.reply(ticket, response);
 }

@@ -1,6 +1,17 @@
 //! Conversations with a shard under a virtual clock, one file for each kind of behaviour. Numbers in comments are the
 //! scenarios of Kafka's own coordinator that a test stands for.
 
+mod consumer_client;
+mod consumer_conversion;
+mod consumer_describe;
+mod consumer_join;
+mod consumer_leave;
+mod consumer_offsets;
+mod consumer_reconcile;
+mod consumer_regex;
+mod consumer_reload;
+mod consumer_static;
+mod consumer_target;
 mod describe;
 mod durability;
 mod group_test;

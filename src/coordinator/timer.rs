@@ -27,8 +27,12 @@ pub(super) enum GroupTimer {
     Join,
     /// The sync phase of a rebalance.
     Sync,
+    /// The next target of a consumer group.
+    Assignment,
     /// The session of a member; also of an id that was handed out by MEMBER_ID_REQUIRED.
     Session(Text),
+    /// The time in which a member of a consumer group has to give up partitions.
+    Rebalance(Text),
 }
 
 /// The order in which timers were armed.

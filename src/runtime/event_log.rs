@@ -1,5 +1,7 @@
 //! Events of a shard, as log lines and counts.
 
+mod consumer_groups;
+
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
@@ -61,6 +63,14 @@ fn log(event: &Event) {
         | Event::RebalanceCompleted { .. }
         | Event::GroupEmpty { .. }
         | Event::MemberRemoved { .. } => log_rebalance(event),
+        Event::GroupEpochBumped { .. }
+        | Event::TargetComputed { .. }
+        | Event::AssignorFailed { .. }
+        | Event::ConsumerGroupSettled { .. }
+        | Event::ConsumerMemberRemoved { .. } => consumer_groups::log(event),
+        Event::GroupConverted { group_id, to, members } => {
+            info!(group = &**group_id, to, members, "group changed its protocol")
+        }
         // One for each commit: counted, not logged.
         Event::OffsetsCommitted { .. } => {}
         Event::OffsetsExpired { count } => info!(offsets = count, "offsets expired"),

@@ -349,6 +349,12 @@ impl CoordinatorMetrics {
             }
             Event::GroupEmpty { .. } => self.groups_emptied.inc(),
             Event::MemberRemoved { reason, .. } => inc_reason(&self.members_removed, *reason),
+            Event::GroupEpochBumped { .. }
+            | Event::TargetComputed { .. }
+            | Event::AssignorFailed { .. }
+            | Event::ConsumerGroupSettled { .. }
+            | Event::ConsumerMemberRemoved { .. }
+            | Event::GroupConverted { .. } => {}
             Event::OffsetsCommitted { count } => self.offsets_committed.inc_by(*count as u64),
             Event::OffsetsExpired { count } => self.offsets_expired.inc_by(*count as u64),
             Event::OffsetsDeleted { count } => self.offsets_deleted.inc_by(*count as u64),

@@ -86,6 +86,10 @@ impl Checker {
                     self.generations.remove(group_id);
                     self.owners.retain(|(of, _), _| of != group_id);
                 }
+                // The clients here speak the classic protocol.
+                Record::ConsumerGroup { group_id, .. } => {
+                    return Err(format!("{group_id} became a consumer group"));
+                }
                 Record::GroupOwned {
                     group_id,
                     value: Some(_),

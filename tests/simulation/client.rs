@@ -11,7 +11,7 @@ use crate::standalone::Standalone;
 #[derive(Debug)]
 pub(crate) enum Wish {
     /// The request, and how long it waits for the answer before it gives the connection up.
-    Send(Request, u64),
+    Send(Box<Request>, u64),
     WakeAt(u64),
 }
 

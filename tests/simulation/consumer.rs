@@ -159,7 +159,7 @@ impl Consumer {
             reason: None,
         };
         let timeout_ms = REQUEST_TIMEOUT_MS.max(u64::from(self.rebalance_ms.unsigned_abs()) + 5_000);
-        Wish::Send(Request::JoinGroup(request), timeout_ms)
+        Wish::Send(Box::new(Request::JoinGroup(request)), timeout_ms)
     }
 
     fn sync(&mut self, assignments: Vec<(Text, Bytes)>) -> Wish {
@@ -173,7 +173,7 @@ impl Consumer {
             protocol_name: None,
             assignments,
         };
-        Wish::Send(Request::SyncGroup(request), REQUEST_TIMEOUT_MS)
+        Wish::Send(Box::new(Request::SyncGroup(request)), REQUEST_TIMEOUT_MS)
     }
 
     fn fetch(&mut self) -> Wish {
@@ -185,7 +185,7 @@ impl Consumer {
             topics: Some(by_topic(&self.owned)),
             require_stable: true,
         };
-        Wish::Send(Request::OffsetFetch(request), REQUEST_TIMEOUT_MS)
+        Wish::Send(Box::new(Request::OffsetFetch(request)), REQUEST_TIMEOUT_MS)
     }
 
     fn heartbeat(&mut self) -> Wish {
@@ -197,7 +197,10 @@ impl Consumer {
             group_instance_id: self.instance_id.clone(),
         };
         // A heartbeat that takes longer than the session is of no use.
-        Wish::Send(Request::Heartbeat(request), u64::from(self.session_ms.unsigned_abs()))
+        Wish::Send(
+            Box::new(Request::Heartbeat(request)),
+            u64::from(self.session_ms.unsigned_abs()),
+        )
     }
 
     fn commit(&mut self, around: &mut Surroundings<'_>) -> Wish {
@@ -211,7 +214,7 @@ impl Consumer {
             knows_member_epochs: true,
             topics: commit_topics(&self.owned, around),
         };
-        Wish::Send(Request::OffsetCommit(request), REQUEST_TIMEOUT_MS)
+        Wish::Send(Box::new(Request::OffsetCommit(request)), REQUEST_TIMEOUT_MS)
     }
 
     fn leave(&mut self) -> Wish {
@@ -224,7 +227,7 @@ impl Consumer {
                 reason: None,
             }],
         };
-        Wish::Send(Request::LeaveGroup(request), REQUEST_TIMEOUT_MS)
+        Wish::Send(Box::new(Request::LeaveGroup(request)), REQUEST_TIMEOUT_MS)
     }
 
     /// No word to anybody; a new process under the same name comes some time later.

@@ -46,7 +46,7 @@ impl Standalone {
             _ if around.rng.chance(around.faults.deletion) => self.delete(around),
             _ => self.fetch(around),
         };
-        Wish::Send(request, REQUEST_TIMEOUT_MS)
+        Wish::Send(Box::new(request), REQUEST_TIMEOUT_MS)
     }
 
     fn commit(&self, around: &mut Surroundings<'_>) -> Request {

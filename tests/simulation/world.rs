@@ -328,7 +328,7 @@ impl World {
                     Happening::Wake { client, call },
                 );
             }
-            Wish::Send(request, timeout_ms) => self.send(client, request, timeout_ms),
+            Wish::Send(request, timeout_ms) => self.send(client, *request, timeout_ms),
         }
     }
 

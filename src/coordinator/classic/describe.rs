@@ -54,6 +54,7 @@ impl ClassicGroup {
             rebalance_timeout_ms: member.rebalance_timeout_ms,
             assignment: member.assignment.clone(),
             parked: member.is_parked_in_join() || member.is_parked_in_sync(),
+            consumer: None,
         };
         GroupView {
             group_id: self.id.clone(),
@@ -67,6 +68,7 @@ impl ClassicGroup {
             members: self.members.iter().map(view).collect(),
             pending_members: self.pending_joins.len(),
             offsets: 0,
+            consumer: None,
         }
     }
 

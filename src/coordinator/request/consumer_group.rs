@@ -33,6 +33,14 @@ pub struct ConsumerGroupHeartbeatRequest {
     pub resolved: Option<Vec<ResolvedRegex>>,
 }
 
+impl ConsumerGroupHeartbeatRequest {
+    /// Whether the member joins, or begins anew.
+    #[must_use]
+    pub const fn is_join(&self) -> bool {
+        self.member_epoch == 0
+    }
+}
+
 /// The topics that a pattern stands for, as far as the member's user may see them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ResolvedRegex {
@@ -67,6 +75,23 @@ pub struct ConsumerGroupDescribeResponse {
     pub assignment_epoch: i32,
     pub assignor_name: Text,
     pub members: Vec<ConsumerGroupMember>,
+}
+
+impl ConsumerGroupDescribeResponse {
+    /// The answer for a group that is not described.
+    #[must_use]
+    pub fn refusal(group_id: Text, error: ErrorCode, error_message: Option<Text>) -> Self {
+        Self {
+            error,
+            error_message,
+            group_id,
+            state: "".into(),
+            group_epoch: 0,
+            assignment_epoch: 0,
+            assignor_name: "".into(),
+            members: Vec::new(),
+        }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -133,6 +133,7 @@ fn the_view_shows_who_is_parked_and_how_many_offsets_there_are() {
             rebalance_timeout_ms: REBALANCE_MS,
             assignment: "".into(),
             parked: false,
+            consumer: None,
         }]
     );
 }

@@ -16,6 +16,7 @@ use crate::coordinator::request::{
 };
 use crate::coordinator::settings::Settings;
 use crate::coordinator::shard::{Shard, ShardNumber};
+use crate::coordinator::topics::Topics;
 use crate::wire::error_code::ErrorCode;
 
 pub(super) const INITIAL_DELAY_MS: u64 = 3_000;
@@ -25,6 +26,8 @@ pub(super) const WALL_MS: i64 = 1_700_000_000_000;
 /// A shard and everything around it. The group is always "g".
 pub(super) struct GroupTest {
     shard: Shard,
+    settings: Settings,
+    topics: Option<Arc<Topics>>,
     now_ms: u64,
     tickets: u64,
     replies: BTreeMap<Ticket, Response>,
@@ -49,12 +52,14 @@ impl GroupTest {
 
     /// A shard that was loaded with these records.
     pub(super) fn loaded_from(settings: Settings, records: &[Record]) -> Self {
-        let mut shard = Shard::new(ShardNumber(0), Arc::new(settings), 1);
+        let mut shard = Shard::new(ShardNumber(0), Arc::new(settings.clone()), 1);
         for record in records {
             shard.replay(record);
         }
         let mut test = Self {
             shard,
+            settings,
+            topics: None,
             now_ms: 1_000_000,
             tickets: 0,
             replies: BTreeMap::new(),
@@ -72,9 +77,18 @@ impl GroupTest {
 
     /// The shard after a restart: loaded from everything that was appended.
     pub(super) fn restarted(&self) -> Self {
-        let mut test = Self::loaded_from(Settings::default(), &self.records);
+        let mut test = Self::loaded_from(self.settings.clone(), &self.records);
         test.tickets = self.tickets;
+        if let Some(topics) = self.topics.clone() {
+            test.tell_topics(topics);
+        }
         test
+    }
+
+    /// Says what topics there are upstream.
+    pub(super) fn tell_topics(&mut self, topics: Arc<Topics>) {
+        self.topics = Some(topics.clone());
+        self.input(Input::Topics(topics));
     }
 
     pub(super) fn now(&self) -> Now {
@@ -183,7 +197,7 @@ impl GroupTest {
         reply.cloned().unwrap_or_else(|| panic!("{ticket:?} is not answered"))
     }
 
-    fn call(&mut self, request: Request) -> Response {
+    pub(super) fn call(&mut self, request: Request) -> Response {
         let ticket = self.send(request);
         self.reply(ticket)
     }

@@ -44,6 +44,7 @@ fn groups_are_counted_by_type_and_state_and_vanish_from_the_count() {
         members: Vec::new(),
         pending_members: 2,
         offsets: 3,
+        consumer: None,
     };
     let view = ShardView {
         groups: vec![group("Stable"), group("Empty"), group("Empty")],

@@ -1,0 +1,22 @@
+//! Whether a request's epoch is one that its member can have.
+
+use super::epoch;
+use super::members::Member;
+use crate::coordinator::partitions::Partitions;
+use crate::wire::error_code::ErrorCode;
+
+/// A member may always begin anew. An epoch that is one behind comes from a member that did not hear the last answer: it is
+/// taken if the member owns nothing that it has not been given.
+pub(super) fn check(member: &Member, received: i32, owned: Option<&Partitions>) -> Result<(), ErrorCode> {
+    let current = &member.current;
+    if received == epoch::JOIN || received == current.member_epoch {
+        return Ok(());
+    }
+    let missed_the_answer = received < current.member_epoch
+        && received == current.previous_member_epoch
+        && owned.is_some_and(|owned| owned.is_subset_of(current.assigned.partitions()));
+    match missed_the_answer {
+        true => Ok(()),
+        false => Err(ErrorCode::FENCED_MEMBER_EPOCH),
+    }
+}

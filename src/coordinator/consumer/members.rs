@@ -1,0 +1,249 @@
+//! The members of a consumer group, by id.
+//!
+//! What is counted beside them (subscribed names, patterns, assignors, who has settled) changes only here, so it cannot drift
+//! from the members it counts.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::epoch;
+use crate::coordinator::held::HeldPartitions;
+use crate::coordinator::record::{ConsumerMemberValue, CurrentAssignmentValue, MemberState};
+use crate::coordinator::request::Text;
+
+#[derive(Debug)]
+pub(super) struct Member {
+    pub(super) id: Text,
+    /// What it said of itself.
+    pub(super) said: Arc<ConsumerMemberValue>,
+    pub(super) current: CurrentAssignmentValue,
+}
+
+impl Member {
+    /// Whether it speaks the classic protocol.
+    pub(super) fn is_classic(&self) -> bool {
+        self.said.classic.is_some()
+    }
+
+    /// Whether it has what the target of this epoch gives it.
+    pub(super) fn has_settled(&self, target_epoch: i32) -> bool {
+        self.current.state == MemberState::Stable && self.current.member_epoch == target_epoch
+    }
+}
+
+/// What a member holds that has not been given anything.
+pub(super) fn nothing_held(member_epoch: i32) -> CurrentAssignmentValue {
+    CurrentAssignmentValue {
+        member_epoch,
+        previous_member_epoch: member_epoch,
+        state: MemberState::Stable,
+        assigned: HeldPartitions::default(),
+        pending_revocation: HeldPartitions::default(),
+    }
+}
+
+/// What is known of a member that has said nothing yet.
+fn nothing_said() -> ConsumerMemberValue {
+    ConsumerMemberValue {
+        instance_id: None,
+        rack_id: None,
+        client_id: "".into(),
+        client_host: "".into(),
+        subscribed_topic_names: Vec::new(),
+        subscribed_topic_regex: "".into(),
+        rebalance_timeout_ms: -1,
+        server_assignor: None,
+        classic: None,
+    }
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Members {
+    by_id: BTreeMap<Text, Member>,
+    /// Instance id to member id.
+    statics: BTreeMap<Text, Text>,
+    /// How many members are subscribed to a topic by its name.
+    names: BTreeMap<Text, usize>,
+    /// How many members are subscribed by a pattern.
+    patterns: BTreeMap<Text, usize>,
+    /// How many members ask for an assignor.
+    assignors: BTreeMap<Text, usize>,
+    target_epoch: i32,
+    settled: usize,
+}
+
+impl Members {
+    pub(super) fn len(&self) -> usize {
+        self.by_id.len()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.by_id.is_empty()
+    }
+
+    pub(super) fn contains(&self, id: &str) -> bool {
+        self.by_id.contains_key(id)
+    }
+
+    pub(super) fn get(&self, id: &str) -> Option<&Member> {
+        self.by_id.get(id)
+    }
+
+    /// By id.
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Member> {
+        self.by_id.values()
+    }
+
+    /// The member that has this instance id now.
+    pub(super) fn static_member(&self, instance_id: &str) -> Option<&Text> {
+        self.statics.get(instance_id)
+    }
+
+    pub(super) fn names(&self) -> impl Iterator<Item = &Text> {
+        self.names.keys()
+    }
+
+    pub(super) fn patterns(&self) -> impl Iterator<Item = &Text> {
+        self.patterns.keys()
+    }
+
+    pub(super) fn has_patterns(&self) -> bool {
+        !self.patterns.is_empty()
+    }
+
+    pub(super) fn are_subscribed_by_name(&self, topic: &str) -> bool {
+        self.names.contains_key(topic)
+    }
+
+    /// How many members are subscribed by this pattern.
+    pub(super) fn subscribers_by(&self, pattern: &str) -> usize {
+        self.patterns.get(pattern).copied().unwrap_or(0)
+    }
+
+    /// Whether all of them have what the last target gives them.
+    pub(super) fn have_settled(&self) -> bool {
+        self.settled == self.by_id.len()
+    }
+
+    /// The assignor that most members ask for; of equally many the first by name. `None` if nobody asks.
+    pub(super) fn preferred_assignor(&self) -> Option<&Text> {
+        let votes = self.assignors.iter().rev();
+        votes.max_by_key(|(_, votes)| **votes).map(|(name, _)| name)
+    }
+
+    /// Takes in what a member says of itself. Says whether the topics or patterns of the whole group may be others now.
+    pub(super) fn say(&mut self, id: &Text, said: Arc<ConsumerMemberValue>) -> bool {
+        let member = self.entry(id);
+        let before = std::mem::replace(&mut member.said, said.clone());
+        let added = self.count(id, &said);
+        let dropped = self.discount(id, &before);
+        added || dropped
+    }
+
+    /// Takes in what a member holds; answers with what it held before.
+    pub(super) fn hold(&mut self, id: &Text, current: CurrentAssignmentValue) -> CurrentAssignmentValue {
+        let target_epoch = self.target_epoch;
+        let member = self.entry(id);
+        let had_settled = member.has_settled(target_epoch);
+        let before = std::mem::replace(&mut member.current, current);
+        let has_settled = member.has_settled(target_epoch);
+        self.settled = self.settled + usize::from(has_settled) - usize::from(had_settled);
+        before
+    }
+
+    /// There is a new target for everybody.
+    pub(super) fn retarget(&mut self, target_epoch: i32) {
+        self.target_epoch = target_epoch;
+        self.settled = self
+            .by_id
+            .values()
+            .filter(|member| member.has_settled(target_epoch))
+            .count();
+    }
+
+    /// Takes a member out. Says also whether the topics or patterns of the whole group may be others now.
+    pub(super) fn remove(&mut self, id: &str) -> Option<(Member, bool)> {
+        let member = self.by_id.remove(id)?;
+        self.settled -= usize::from(member.has_settled(self.target_epoch));
+        let dropped = self.discount(id, &member.said);
+        Some((member, dropped))
+    }
+
+    fn entry(&mut self, id: &Text) -> &mut Member {
+        let Self {
+            by_id,
+            target_epoch,
+            settled,
+            ..
+        } = self;
+        by_id.entry(id.clone()).or_insert_with(|| {
+            let member = Member {
+                id: id.clone(),
+                said: Arc::new(nothing_said()),
+                current: nothing_held(epoch::JOIN),
+            };
+            *settled += usize::from(member.has_settled(*target_epoch));
+            member
+        })
+    }
+
+    fn count(&mut self, id: &Text, said: &ConsumerMemberValue) -> bool {
+        if let Some(instance_id) = &said.instance_id {
+            self.statics.insert(instance_id.clone(), id.clone());
+        }
+        if let Some(assignor) = &said.server_assignor {
+            add(&mut self.assignors, assignor);
+        }
+        let mut is_new = false;
+        for name in &said.subscribed_topic_names {
+            is_new |= add(&mut self.names, name);
+        }
+        if !said.subscribed_topic_regex.is_empty() {
+            is_new |= add(&mut self.patterns, &said.subscribed_topic_regex);
+        }
+        is_new
+    }
+
+    fn discount(&mut self, id: &str, said: &ConsumerMemberValue) -> bool {
+        if let Some(instance_id) = &said.instance_id
+            && self.statics.get(instance_id).is_some_and(|owner| &**owner == id)
+            && self
+                .by_id
+                .get(id)
+                .is_none_or(|member| member.said.instance_id != said.instance_id)
+        {
+            self.statics.remove(instance_id);
+        }
+        if let Some(assignor) = &said.server_assignor {
+            subtract(&mut self.assignors, assignor);
+        }
+        let mut is_last = false;
+        for name in &said.subscribed_topic_names {
+            is_last |= subtract(&mut self.names, name);
+        }
+        if !said.subscribed_topic_regex.is_empty() {
+            is_last |= subtract(&mut self.patterns, &said.subscribed_topic_regex);
+        }
+        is_last
+    }
+}
+
+/// Says whether it is the first.
+fn add(counts: &mut BTreeMap<Text, usize>, key: &Text) -> bool {
+    let count = counts.entry(key.clone()).or_default();
+    *count += 1;
+    *count == 1
+}
+
+/// Says whether it was the last.
+fn subtract(counts: &mut BTreeMap<Text, usize>, key: &Text) -> bool {
+    let Some(count) = counts.get_mut(key) else {
+        return false;
+    };
+    *count -= 1;
+    if *count == 0 {
+        counts.remove(key);
+        return true;
+    }
+    false
+}

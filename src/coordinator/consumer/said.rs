@@ -1,0 +1,109 @@
+//! What a heartbeat changes of what a member said of itself.
+
+use std::sync::Arc;
+
+use super::members::Member;
+use crate::coordinator::record::ConsumerMemberValue;
+use crate::coordinator::request::{ConsumerGroupHeartbeatRequest, Text};
+
+/// What a member says with this request, and what of it is new.
+pub(super) struct Said {
+    pub(super) value: Arc<ConsumerMemberValue>,
+    /// Anything at all.
+    pub(super) is_new: bool,
+    pub(super) names_changed: bool,
+    pub(super) regex_changed: bool,
+}
+
+impl Said {
+    /// What is given replaces what was known; what is not stays. Nothing is copied if nothing changes.
+    pub(super) fn with(before: Option<&Arc<ConsumerMemberValue>>, request: &ConsumerGroupHeartbeatRequest) -> Self {
+        let Some(before) = before else {
+            return Self::first(request);
+        };
+        let names_changed = differs(request.subscribed_topic_names.as_ref(), &before.subscribed_topic_names);
+        let regex_changed = differs(request.subscribed_topic_regex.as_ref(), &before.subscribed_topic_regex);
+        let is_new = names_changed
+            || regex_changed
+            || differs_or_none(request.group_instance_id.as_ref(), before.instance_id.as_ref())
+            || differs_or_none(request.rack_id.as_ref(), before.rack_id.as_ref())
+            || differs_or_none(request.server_assignor.as_ref(), before.server_assignor.as_ref())
+            || differs(rebalance_timeout_ms(request).as_ref(), &before.rebalance_timeout_ms)
+            || request.client_id != before.client_id
+            || request.client_host != before.client_host
+            || before.classic.is_some();
+        let value = match is_new {
+            true => Arc::new(merged(before, request)),
+            false => before.clone(),
+        };
+        Self {
+            value,
+            is_new,
+            names_changed,
+            regex_changed,
+        }
+    }
+
+    fn first(request: &ConsumerGroupHeartbeatRequest) -> Self {
+        let nothing = ConsumerMemberValue {
+            instance_id: None,
+            rack_id: None,
+            client_id: "".into(),
+            client_host: "".into(),
+            subscribed_topic_names: Vec::new(),
+            subscribed_topic_regex: "".into(),
+            rebalance_timeout_ms: -1,
+            server_assignor: None,
+            classic: None,
+        };
+        let value = merged(&nothing, request);
+        Self {
+            is_new: true,
+            names_changed: !value.subscribed_topic_names.is_empty(),
+            regex_changed: !value.subscribed_topic_regex.is_empty(),
+            value: Arc::new(value),
+        }
+    }
+
+    pub(super) fn subscription_changed(&self) -> bool {
+        self.names_changed || self.regex_changed
+    }
+}
+
+/// The pattern that a member is subscribed by; empty for none.
+pub(super) fn regex_of(member: Option<&Member>) -> Text {
+    member.map_or_else(|| "".into(), |member| member.said.subscribed_topic_regex.clone())
+}
+
+fn merged(before: &ConsumerMemberValue, request: &ConsumerGroupHeartbeatRequest) -> ConsumerMemberValue {
+    let or = |given: &Option<Text>, known: &Option<Text>| given.clone().or_else(|| known.clone());
+    ConsumerMemberValue {
+        instance_id: or(&request.group_instance_id, &before.instance_id),
+        rack_id: or(&request.rack_id, &before.rack_id),
+        client_id: request.client_id.clone(),
+        client_host: request.client_host.clone(),
+        subscribed_topic_names: request
+            .subscribed_topic_names
+            .clone()
+            .unwrap_or_else(|| before.subscribed_topic_names.clone()),
+        subscribed_topic_regex: request
+            .subscribed_topic_regex
+            .clone()
+            .unwrap_or_else(|| before.subscribed_topic_regex.clone()),
+        rebalance_timeout_ms: rebalance_timeout_ms(request).unwrap_or(before.rebalance_timeout_ms),
+        server_assignor: or(&request.server_assignor, &before.server_assignor),
+        classic: None,
+    }
+}
+
+fn rebalance_timeout_ms(request: &ConsumerGroupHeartbeatRequest) -> Option<i32> {
+    (request.rebalance_timeout_ms != -1).then_some(request.rebalance_timeout_ms)
+}
+
+fn differs<T: PartialEq>(given: Option<&T>, known: &T) -> bool {
+    given.is_some_and(|given| given != known)
+}
+
+fn differs_or_none<T: PartialEq>(given: Option<&T>, known: Option<&T>) -> bool {
+    given.is_some() && given != known
+}

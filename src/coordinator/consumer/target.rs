@@ -1,0 +1,214 @@
+//! The target assignment: when it is computed, and the joins that wait for it.
+//!
+//! Inputs that change together are computed together: a computation waits for a moment of quiet, and keeps its interval to the
+//! last one (KIP-1263). With an interval of 0 every change is computed at once.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use uuid::Uuid;
+
+use super::ConsumerGroup;
+use super::heartbeat::heartbeat_refusal;
+use crate::coordinator::assignor::{Assignor, AssignorError, GroupSpec, MemberSpec};
+use crate::coordinator::context::Context;
+use crate::coordinator::event::Event;
+use crate::coordinator::input::Ticket;
+use crate::coordinator::partitions::Partitions;
+use crate::coordinator::record::{ConsumerGroupRecord, TargetAssignmentValue};
+use crate::coordinator::request::Text;
+use crate::coordinator::settings::Settings;
+use crate::coordinator::timer::GroupTimer;
+use crate::wire::error_code::ErrorCode;
+
+/// How long targets are apart at least where nobody has set anything, in milliseconds. Kafka's default is a second; this is
+/// enough to place members together that join together.
+const ASSIGNMENT_INTERVAL_MS: i32 = 100;
+/// How long nothing has to change before a target is computed, in milliseconds.
+const QUIET_MS: u64 = 20;
+/// How long changes may put a computation off, in milliseconds.
+const LONGEST_WAIT_MS: u64 = 100;
+
+/// A computation that is to come, and who waits for it.
+#[derive(Debug, Default)]
+pub(super) struct Pending {
+    /// Joins by member id.
+    joins: BTreeMap<Text, Ticket>,
+    /// Monotonic clock: the first change that the last target does not know.
+    changed_ms: Option<u64>,
+    /// Monotonic clock: when the last target was computed.
+    computed_ms: Option<u64>,
+}
+
+impl Pending {
+    pub(super) fn tickets(&self) -> impl Iterator<Item = Ticket> {
+        self.joins.values().copied()
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.joins.len()
+    }
+
+    pub(super) fn has(&self, member_id: &str) -> bool {
+        self.joins.contains_key(member_id)
+    }
+}
+
+impl ConsumerGroup {
+    /// Sees to it that a target is computed for what changed: now, or soon.
+    pub(super) fn plan_target(&mut self, cx: &mut Context<'_>) {
+        if self.epoch <= self.target_epoch || !cx.has_topics {
+            return;
+        }
+        let now_ms = cx.now.monotonic_ms;
+        let interval_ms = self.assignment_interval_ms(cx.settings);
+        if interval_ms == 0 || self.is_empty() {
+            return self.compute_target(cx);
+        }
+        let changed_ms = *self.pending.changed_ms.get_or_insert(now_ms);
+        let quiet_ms = now_ms.saturating_add(QUIET_MS.min(interval_ms));
+        let longest_ms = changed_ms.saturating_add(LONGEST_WAIT_MS.min(interval_ms));
+        let next_ms = self.pending.computed_ms.map_or(0, |ms| ms.saturating_add(interval_ms));
+        let due_ms = next_ms.max(quiet_ms.min(longest_ms));
+        let delay_ms = i32::try_from(due_ms.saturating_sub(now_ms)).unwrap_or(i32::MAX);
+        cx.arm(&self.id, GroupTimer::Assignment, delay_ms);
+    }
+
+    /// Computes a target for the group as it is, and answers the joins that waited for it.
+    pub(super) fn compute_target(&mut self, cx: &mut Context<'_>) {
+        cx.cancel(&self.id, GroupTimer::Assignment);
+        self.pending.changed_ms = None;
+        if self.epoch <= self.target_epoch {
+            return;
+        }
+        if self.is_empty() {
+            // Whoever joins next is not held up by this one.
+            self.pending.computed_ms = None;
+            return self.install_target(0, cx);
+        }
+        self.pending.computed_ms = Some(cx.now.monotonic_ms);
+        let assignor = self.assignor_name(cx.settings);
+        match self.assign(&assignor, cx) {
+            Ok(targets) => self.take_targets(assignor, targets, cx),
+            Err(error) => {
+                cx.event(Event::AssignorFailed {
+                    group_id: self.id.clone(),
+                    assignor,
+                    reason: error.to_string(),
+                });
+                for (_, ticket) in std::mem::take(&mut self.pending.joins) {
+                    cx.reply(ticket, heartbeat_refusal(ErrorCode::UNKNOWN_SERVER_ERROR, None));
+                }
+            }
+        }
+    }
+
+    fn assign(&self, assignor: &str, cx: &Context<'_>) -> Result<Vec<Arc<Partitions>>, AssignorError> {
+        let mut known: BTreeMap<(&[Text], &Text), Arc<[Uuid]>> = BTreeMap::new();
+        let mut topics = BTreeMap::new();
+        let mut members = Vec::with_capacity(self.members.len());
+        let nothing = Arc::new(Partitions::default());
+        for member in self.members.iter() {
+            let said = &member.said;
+            let key = (&*said.subscribed_topic_names, &said.subscribed_topic_regex);
+            let ids = known
+                .entry(key)
+                .or_insert_with(|| self.topic_ids(said, cx.topics).into());
+            members.push(MemberSpec {
+                member_id: member.id.clone(),
+                instance_id: said.instance_id.clone(),
+                rack_id: said.rack_id.clone(),
+                topics: ids.clone(),
+                target: self.targets.get(&member.id).unwrap_or(&nothing).clone(),
+            });
+        }
+        for id in known.values().flat_map(|ids| ids.iter()) {
+            if let Some(topic) = cx.topics.by_id(id) {
+                topics.insert(*id, topic.partitions);
+            }
+        }
+        Assignor::by_name(assignor)
+            .unwrap_or(Assignor::Uniform)
+            .assign(&GroupSpec { members, topics })
+    }
+
+    /// Writes the targets that are others than before, then answers who waited.
+    fn take_targets(&mut self, assignor: Text, targets: Vec<Arc<Partitions>>, cx: &mut Context<'_>) {
+        let member_ids: Vec<Text> = self.members.iter().map(|member| member.id.clone()).collect();
+        let mut moved = 0;
+        for (member_id, target) in member_ids.into_iter().zip(targets) {
+            let before = self.targets.get(&member_id);
+            if before.is_some_and(|before| Arc::ptr_eq(before, &target) || *before == target) {
+                continue;
+            }
+            let is_new = |partition: &&_| before.is_none_or(|before| !before.contains(partition));
+            moved += target.iter().filter(is_new).count();
+            let value = Some(target);
+            self.write(ConsumerGroupRecord::TargetMember { member_id, value }, cx);
+        }
+        self.install_target(cx.now.wall_ms, cx);
+        cx.event(Event::TargetComputed {
+            group_id: self.id.clone(),
+            group_epoch: self.epoch,
+            assignor,
+            members: self.members.len(),
+            partitions_moved: moved,
+        });
+        self.answer_joins(cx);
+        self.tell_settled(cx);
+    }
+
+    fn install_target(&mut self, timestamp_ms: i64, cx: &mut Context<'_>) {
+        let epoch = self.epoch;
+        self.write(
+            ConsumerGroupRecord::Target(Some(TargetAssignmentValue { epoch, timestamp_ms })),
+            cx,
+        );
+    }
+
+    /// Lets a join wait for the next target. One that it takes the place of came over a connection that the client gave up.
+    pub(super) fn park_join(&mut self, member_id: &Text, ticket: Ticket, cx: &mut Context<'_>) {
+        if let Some(replaced) = self.pending.joins.insert(member_id.clone(), ticket) {
+            cx.reply(
+                replaced,
+                heartbeat_refusal(ErrorCode::COORDINATOR_LOAD_IN_PROGRESS, None),
+            );
+        }
+    }
+
+    /// Ends the wait of a member that is no more.
+    pub(super) fn refuse_join(&mut self, member_id: &str, cx: &mut Context<'_>) {
+        if let Some(ticket) = self.pending.joins.remove(member_id) {
+            cx.reply(ticket, heartbeat_refusal(ErrorCode::UNKNOWN_MEMBER_ID, None));
+        }
+    }
+
+    fn answer_joins(&mut self, cx: &mut Context<'_>) {
+        let nothing = Partitions::default();
+        for (member_id, ticket) in std::mem::take(&mut self.pending.joins) {
+            let response = match self.reconcile(&member_id, Some(&nothing), false, cx) {
+                Ok(_) => self.heartbeat_response(&member_id, true, cx),
+                Err(refusal) => refusal.response(),
+            };
+            cx.reply(ticket, response);
+        }
+    }
+
+    /// How long targets are apart at least, in milliseconds.
+    fn assignment_interval_ms(&self, settings: &Settings) -> u64 {
+        let interval_ms = settings.consumer_assignment_interval_ms(&self.id);
+        u64::try_from(interval_ms.unwrap_or(ASSIGNMENT_INTERVAL_MS)).unwrap_or(0)
+    }
+
+    /// What most members ask for, else the first that is configured.
+    pub(super) fn assignor_name(&self, settings: &Settings) -> Text {
+        let default = || settings.group_consumer_assignors.first().cloned();
+        let preferred = self.members.preferred_assignor();
+        let preferred = preferred
+            .filter(|name| settings.group_consumer_assignors.contains(name))
+            .cloned();
+        preferred
+            .or_else(default)
+            .unwrap_or_else(|| Assignor::Uniform.name().into())
+    }
+}
