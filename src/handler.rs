@@ -20,6 +20,8 @@ mod offset_fetch;
 mod sync_group;
 #[cfg(test)]
 mod tests;
+#[expect(dead_code, reason = "consumer groups' heartbeats ask for it")]
+mod topic_patterns;
 mod topics;
 
 use std::future::Future;
@@ -29,6 +31,7 @@ use bytes::{Bytes, BytesMut};
 
 pub use access::Decisions;
 pub use delegate::DelegateRules;
+pub use topic_patterns::TopicPatterns;
 
 use self::access::Access;
 use self::call::Call;
@@ -82,6 +85,7 @@ pub struct HandlerServices {
     pub coordinator: Coordinator,
     pub cluster: ClusterWatch,
     pub delegate: DelegateRules,
+    pub patterns: Arc<TopicPatterns>,
     pub metrics: Arc<Metrics>,
 }
 

@@ -5,5 +5,6 @@ pub mod close_reason;
 pub mod log;
 pub mod log_limit;
 pub mod metrics;
+pub mod pattern_metrics;
 pub mod process;
 pub mod scrape;

@@ -140,6 +140,7 @@ impl Starting {
             coordinator: coordinator.clone(),
             cluster: upstream.cluster().clone(),
             delegate: DelegateRules::new(&config.groups.delegate),
+            patterns: Arc::default(),
             metrics: Arc::clone(&status.metrics),
         };
         let bootstrap = listeners.bootstrap();

@@ -11,6 +11,7 @@ use prometheus::{
 
 use super::api_metrics::{ApiMetrics, ApiVecs};
 use super::close_reason::CloseReason;
+use super::pattern_metrics::PatternMetrics;
 use crate::coordinator::event::{Event, RebalanceReason};
 use crate::wire::api::{self, Route};
 
@@ -37,6 +38,7 @@ pub struct Metrics {
     pub store: StoreMetrics,
     pub upstream: UpstreamMetrics,
     pub access: AccessMetrics,
+    pub patterns: PatternMetrics,
     api_vecs: ApiVecs,
     apis: Vec<OnceLock<ApiMetrics>>,
     unknown_api: ApiMetrics,
@@ -165,6 +167,7 @@ impl Metrics {
             store: StoreMetrics::new(&make),
             upstream: UpstreamMetrics::new(&make),
             access: AccessMetrics::new(&make),
+            patterns: PatternMetrics::new(&make),
             api_vecs,
             apis: (0..API_SLOTS).map(|_| OnceLock::new()).collect(),
             unknown_api,

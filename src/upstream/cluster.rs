@@ -145,6 +145,12 @@ impl ClusterWatch {
         self.shared.topics()
     }
 
+    /// The topics that the coordinator was told of last.
+    #[must_use]
+    pub fn told_topics(&self) -> Arc<Topics> {
+        Arc::clone(&self.shared.topics().borrow())
+    }
+
     /// Waits for the first picture, and for the versions and authorizers of its nodes; a node that does not answer is waited for only
     /// briefly. Ends never while the upstream is out of reach.
     pub async fn ready(&self) -> Arc<Cluster> {

@@ -90,6 +90,7 @@ impl Fixture {
             coordinator,
             cluster: upstream.cluster().clone(),
             delegate: DelegateRules::new(&config.groups.delegate),
+            patterns: Arc::default(),
             metrics: Arc::clone(&metrics),
         };
         let stop = Stop::new();

@@ -181,6 +181,7 @@ impl Setup {
                 coordinator,
                 cluster: ClusterWatch::fixed(cluster),
                 delegate: DelegateRules::new(&[format!("{DELEGATED}*")]),
+                patterns: Arc::default(),
                 metrics,
             },
             caller: Caller {
