@@ -12,6 +12,8 @@ use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, SpliceFlags, fcntl_setpipe_size, pipe_with, splice};
 use tokio::net::TcpStream;
 
+use super::stream::Behind;
+
 /// As much as the kernel gives an ordinary user's pipe (pipe(7), `pipe-max-size`).
 const PIPE_SIZE: usize = 1024 * 1024;
 /// Pipes that may be lent out at once. A client that does not read keeps the pipe with its bytes.
@@ -122,9 +124,13 @@ impl Pipe<'_> {
     ///
     /// # Errors
     /// `WouldBlock` if it takes nothing now; its own errors.
-    pub(crate) fn empty_into(&mut self, to: &TcpStream) -> io::Result<usize> {
+    pub(crate) fn empty_into(&mut self, to: &TcpStream, behind: Behind) -> io::Result<usize> {
         let Some(ends) = &self.ends else { return Ok(0) };
-        let n = splice(&ends.read, None, to, None, self.held, flags())?;
+        let more = match behind {
+            Behind::More => SpliceFlags::MORE,
+            Behind::Nothing => SpliceFlags::empty(),
+        };
+        let n = splice(&ends.read, None, to, None, self.held, flags() | more)?;
         self.held -= n.min(self.held);
         Ok(n)
     }

@@ -3,7 +3,9 @@
 use std::io;
 use std::time::Duration;
 
+use rustix::net::{SendFlags, send};
 use socket2::{SockRef, TcpKeepalive};
+use tokio::io::Interest;
 use tokio::net::TcpStream;
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 
@@ -37,4 +39,26 @@ pub(crate) async fn dial(address: &HostPort, timeout: Duration) -> io::Result<(R
         .await
         .map_err(|_| io::Error::new(io::ErrorKind::TimedOut, format!("no connection within {timeout:?}")))??;
     split(stream)
+}
+
+/// What comes behind bytes that are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Behind {
+    /// The rest of their frame, without which the peer can do nothing: the kernel may hold back what does not fill a segment
+    /// (MSG_MORE in send(2); for 200 ms at most).
+    More,
+    /// Perhaps nothing for long.
+    Nothing,
+}
+
+/// Writes as much of `bytes` as the socket takes.
+///
+/// # Errors
+/// `WouldBlock` if it takes nothing now; its own errors.
+pub(crate) fn try_write(to: &TcpStream, bytes: &[u8], behind: Behind) -> io::Result<usize> {
+    let more = match behind {
+        Behind::More => SendFlags::MORE,
+        Behind::Nothing => SendFlags::empty(),
+    };
+    to.try_io(Interest::WRITABLE, || Ok(send(to, bytes, more | SendFlags::NOSIGNAL)?))
 }

@@ -6,10 +6,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::task::Poll;
 use std::time::Duration;
 
-use tokio::io::{AsyncWrite, AsyncWriteExt};
+use tokio::net::TcpStream;
 use tokio::time::Instant;
 
 use super::end::End;
+use crate::proxy::stream::{Behind, try_write};
 use crate::telemetry::close_reason::CloseReason;
 
 /// The watch looks so many times in an idle timeout: a connection ends at most a quarter late.
@@ -127,18 +128,18 @@ impl Progress {
 }
 
 /// Writes all, noting each step, so that a slow peer is not taken for one that stands still.
-pub(super) async fn write_all(
-    writer: &mut (impl AsyncWrite + Unpin),
-    mut bytes: &[u8],
-    progress: &Progress,
-) -> io::Result<()> {
+pub(super) async fn write_all(to: &TcpStream, mut bytes: &[u8], behind: Behind, progress: &Progress) -> io::Result<()> {
     while !bytes.is_empty() {
-        let n = writer.write(bytes).await?;
-        if n == 0 {
-            return Err(io::ErrorKind::WriteZero.into());
+        poll_fn(|cx| to.poll_write_ready(cx)).await?;
+        match try_write(to, bytes, behind) {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(n) => {
+                progress.moved();
+                bytes = bytes.get(n..).unwrap_or_default();
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Err(error) => return Err(error),
         }
-        progress.moved();
-        bytes = bytes.get(n..).unwrap_or_default();
     }
     Ok(())
 }

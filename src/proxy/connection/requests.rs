@@ -21,7 +21,7 @@ use super::splicing::{SPLICE_MIN, Splice, SpliceError, Towards};
 use super::upstream_link::{Purpose, UpstreamLink};
 use crate::handler::Decisions;
 use crate::proxy::sasl::{self, NextFrame, Sent};
-use crate::proxy::stream::ReadSide;
+use crate::proxy::stream::{Behind, ReadSide};
 use crate::telemetry::close_reason::CloseReason;
 use crate::wire::api::{self, API_VERSIONS, PRODUCE, Route, SASL_AUTHENTICATE, SASL_HANDSHAKE};
 use crate::wire::codec::WireError;
@@ -274,7 +274,7 @@ impl<'a> Requests<'a> {
         self.accepted += here;
         let mut missing = size - here;
         while missing > 0 {
-            self.flush().await?;
+            self.flush_accepted(Behind::More).await?;
             missing -= self.splice_up(missing).await?;
             if missing > 0 {
                 self.read_on().await?;
@@ -296,6 +296,7 @@ impl<'a> Requests<'a> {
             from: self.reader.as_ref(),
             to: self.upstream.socket()?,
             towards: Towards::Upstream,
+            behind: Behind::Nothing,
         };
         let moved = splice.run(bytes).await.map_err(|error| match error {
             SpliceError::Ended => End::client_closed_within_a_frame(),
@@ -308,11 +309,15 @@ impl<'a> Requests<'a> {
         Ok(moved)
     }
 
-    /// Writes what belongs to the upstream.
+    /// Writes what belongs to the upstream, all of it whole frames.
     pub(super) async fn flush(&mut self) -> Result<(), End> {
+        self.flush_accepted(Behind::Nothing).await
+    }
+
+    async fn flush_accepted(&mut self, behind: Behind) -> Result<(), End> {
         if self.accepted > 0 {
             let bytes = self.input.filled().get(..self.accepted).unwrap_or_default();
-            self.upstream.write(bytes).await?;
+            self.upstream.write(bytes, behind).await?;
             self.input.consume(self.accepted);
             self.accepted = 0;
         }
@@ -345,7 +350,7 @@ impl<'a> Requests<'a> {
     pub(super) async fn forward_gathered(&mut self, request: Request, frame: &[u8]) -> Result<(), End> {
         self.upstream.connect(Purpose::Request).await?;
         self.queue_forwarded(request).await?;
-        self.upstream.write(frame).await
+        self.upstream.write(frame, Behind::Nothing).await
     }
 
     /// Whether the next frame is a bare SASL token; waits for the answers that tell.

@@ -15,7 +15,7 @@ use super::queue::{Front, Queue};
 use super::slot::{Forwarded, Injected, Local, Slot};
 use super::splicing::{SPLICE_MIN, Splice, SpliceError, Towards};
 use crate::proxy::rewrite::{EndpointScrubber, Treatment, treatment};
-use crate::proxy::stream::{ReadSide, WriteSide};
+use crate::proxy::stream::{Behind, ReadSide, WriteSide};
 use crate::upstream::UpstreamError;
 use crate::wire::frame::{LENGTH_SIZE, Parsed, ResponseHead, frame_len};
 
@@ -193,7 +193,12 @@ impl<'a> Responses<'a> {
             self.accepted += here;
             missing -= here;
             let unseen = scrubber.as_ref().map_or(missing, |(scrubber, _)| scrubber.skip_hint());
-            let moved = self.splice_down(unseen).await?;
+            let behind = if unseen < missing {
+                Behind::More
+            } else {
+                Behind::Nothing
+            };
+            let moved = self.splice_down(unseen, behind).await?;
             missing -= moved;
             if let Some((scrubber, _)) = &mut scrubber
                 && moved > 0
@@ -206,22 +211,24 @@ impl<'a> Responses<'a> {
             if missing == 0 {
                 return Ok(());
             }
+            self.flush_accepted(Behind::More).await?;
             self.read_more().await?;
         }
     }
 
     /// Has the kernel move bytes that are not read yet, all that is read being the client's; how many it has moved.
-    async fn splice_down(&mut self, bytes: usize) -> Result<usize, End> {
+    async fn splice_down(&mut self, bytes: usize, behind: Behind) -> Result<usize, End> {
         if bytes < SPLICE_MIN {
             return Ok(0);
         }
-        self.flush().await?;
+        self.flush_accepted(Behind::More).await?;
         let Some(upstream) = &self.upstream else { return Ok(0) };
         let splice = Splice {
             ctx: self.ctx,
             from: upstream.as_ref(),
             to: self.writer.as_ref(),
             towards: Towards::Client,
+            behind,
         };
         let moved = splice.run(bytes).await.map_err(|error| match error {
             SpliceError::Ended => End::upstream_closed(CLOSED_WITHIN_ANSWER),
@@ -320,7 +327,7 @@ impl<'a> Responses<'a> {
 
     /// Takes the next frame out of the stream, whole.
     pub(super) async fn gather(&mut self, size: usize) -> Result<Bytes, End> {
-        self.flush_accepted().await?;
+        self.flush_accepted(Behind::Nothing).await?;
         if size <= self.input.max() {
             self.need(size).await?;
             let frame = Bytes::copy_from_slice(self.input.filled().get(..size).unwrap_or_default());
@@ -342,12 +349,12 @@ impl<'a> Responses<'a> {
 
     /// Sends a frame that was made or changed here.
     pub(super) async fn emit(&mut self, bytes: &[u8]) -> Result<(), End> {
-        self.flush_accepted().await?;
+        self.flush_accepted(Behind::Nothing).await?;
         if self.out.len() + bytes.len() > OUT_MAX {
             self.flush_out().await?;
         }
         if bytes.len() > OUT_MAX {
-            return write_to_client(&mut self.writer, bytes, self.ctx).await;
+            return write_to_client(&self.writer, bytes, Behind::Nothing, self.ctx).await;
         }
         self.out.extend_from_slice(bytes);
         Ok(())
@@ -392,14 +399,14 @@ impl<'a> Responses<'a> {
     }
 
     async fn flush(&mut self) -> Result<(), End> {
-        self.flush_accepted().await?;
+        self.flush_accepted(Behind::Nothing).await?;
         self.flush_out().await
     }
 
-    async fn flush_accepted(&mut self) -> Result<(), End> {
+    async fn flush_accepted(&mut self, behind: Behind) -> Result<(), End> {
         if self.accepted > 0 {
             let bytes = self.input.filled().get(..self.accepted).unwrap_or_default();
-            write_to_client(&mut self.writer, bytes, self.ctx).await?;
+            write_to_client(&self.writer, bytes, behind, self.ctx).await?;
             self.input.consume(self.accepted);
             self.accepted = 0;
         }
@@ -408,16 +415,16 @@ impl<'a> Responses<'a> {
 
     async fn flush_out(&mut self) -> Result<(), End> {
         if !self.out.is_empty() {
-            write_to_client(&mut self.writer, &self.out, self.ctx).await?;
+            write_to_client(&self.writer, &self.out, Behind::Nothing, self.ctx).await?;
             self.out = BytesMut::new();
         }
         Ok(())
     }
 }
 
-async fn write_to_client(writer: &mut WriteSide, bytes: &[u8], ctx: &Context) -> Result<(), End> {
+async fn write_to_client(writer: &WriteSide, bytes: &[u8], behind: Behind, ctx: &Context) -> Result<(), End> {
     ctx.progress.set_writing_to_client(true);
-    let result = write_all(writer, bytes, &ctx.progress).await;
+    let result = write_all(writer.as_ref(), bytes, behind, &ctx.progress).await;
     ctx.progress.set_writing_to_client(false);
     result.map_err(|error| End::client_failed(&error))
 }

@@ -8,6 +8,7 @@ use tokio::net::TcpStream;
 
 use super::context::Context;
 use crate::proxy::pipes::Pipe;
+use crate::proxy::stream::Behind;
 
 /// Fewer bytes are copied: two system calls more cost as much as copying them (measured).
 pub(super) const SPLICE_MIN: usize = 32 * 1024;
@@ -35,6 +36,8 @@ pub(super) struct Splice<'a> {
     pub(super) from: &'a TcpStream,
     pub(super) to: &'a TcpStream,
     pub(super) towards: Towards,
+    /// What comes behind the bytes that are moved.
+    pub(super) behind: Behind,
 }
 
 impl Splice<'_> {
@@ -46,9 +49,9 @@ impl Splice<'_> {
             let Some(pipe) = self.take_in(bytes - moved).await? else {
                 break;
             };
-            let held = pipe.held();
-            self.hand_over(pipe).await?;
-            moved += held;
+            moved += pipe.held();
+            let behind = if moved < bytes { Behind::More } else { self.behind };
+            self.hand_over(pipe, behind).await?;
         }
         Ok(moved)
     }
@@ -75,7 +78,7 @@ impl Splice<'_> {
         }
     }
 
-    async fn hand_over(&self, mut pipe: Pipe<'_>) -> Result<(), SpliceError> {
+    async fn hand_over(&self, mut pipe: Pipe<'_>, behind: Behind) -> Result<(), SpliceError> {
         let to_client = self.towards == Towards::Client;
         if to_client {
             self.ctx.progress.set_writing_to_client(true);
@@ -84,7 +87,7 @@ impl Splice<'_> {
             poll_fn(|cx| self.to.poll_write_ready(cx))
                 .await
                 .map_err(SpliceError::Write)?;
-            match self.to.try_io(Interest::WRITABLE, || pipe.empty_into(self.to)) {
+            match self.to.try_io(Interest::WRITABLE, || pipe.empty_into(self.to, behind)) {
                 Ok(0) => return Err(SpliceError::Write(io::ErrorKind::WriteZero.into())),
                 Ok(n) => {
                     self.ctx.progress.moved();

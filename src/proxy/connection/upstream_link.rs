@@ -18,7 +18,7 @@ use super::slot::{Injected, Slot};
 use crate::config::HostPort;
 use crate::handler::ClientUpstream;
 use crate::proxy::listeners::Target;
-use crate::proxy::stream::{self, ReadSide, WriteSide};
+use crate::proxy::stream::{self, Behind, ReadSide, WriteSide};
 use crate::telemetry::close_reason::CloseReason;
 use crate::upstream::UpstreamError;
 use crate::wire::frame::{LENGTH_SIZE, request_head};
@@ -176,13 +176,10 @@ impl<'a> UpstreamLink<'a> {
     }
 
     /// Writes to the connection that [`Self::connect`] has made.
-    pub(super) async fn write(&mut self, bytes: &[u8]) -> Result<(), End> {
-        match &mut self.writer {
-            Writer::Open(writer) => write_all(writer, bytes, &self.ctx.progress)
-                .await
-                .map_err(|error| End::upstream_failed(&error)),
-            Writer::None | Writer::Lost => Err(not_open()),
-        }
+    pub(super) async fn write(&self, bytes: &[u8], behind: Behind) -> Result<(), End> {
+        write_all(self.socket()?, bytes, behind, &self.ctx.progress)
+            .await
+            .map_err(|error| End::upstream_failed(&error))
     }
 
     /// The socket of the connection that [`Self::connect`] has made.
@@ -234,7 +231,7 @@ impl<'a> UpstreamLink<'a> {
                 reply,
             };
             self.push(Slot::Injected(injected)).await;
-            self.write(&frame).await
+            self.write(&frame, Behind::Nothing).await
         };
         if let Err(end) = sent.await {
             let reason = end.detail.into_owned();
