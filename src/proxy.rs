@@ -62,7 +62,7 @@ async fn follow_cluster(services: Arc<Services>) {
         }
         said = texts;
         tokio::select! {
-            () = services.stop.draining().cancelled() => return,
+            () = services.stop.draining().begun() => return,
             changed = changes.changed() => if changed.is_err() { return },
         }
     }

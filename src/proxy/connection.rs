@@ -93,7 +93,7 @@ async fn serve(client: &Client, stream: TcpStream) -> Result<End, End> {
 /// Runs both halves until nothing more can be answered.
 async fn run(ctx: &Context, requests: &mut Requests<'_>, responses: &mut Responses<'_>) -> End {
     let limits = &ctx.services.limits;
-    let over = ctx.services.stop.over();
+    let mut over = ctx.services.stop.over().begun();
     let mut requests = pin!(requests.run());
     let mut responses = pin!(responses.run());
     let mut watch = pin!(ctx.progress.watch(limits.idle_timeout));
@@ -103,7 +103,7 @@ async fn run(ctx: &Context, requests: &mut Requests<'_>, responses: &mut Respons
         end = &mut requests => end,
         Err(end) = &mut responses => return end,
         end = &mut watch => return end,
-        () = over.cancelled() => return drain_timeout(),
+        () = &mut over => return drain_timeout(),
     };
     // A client that has closed its side, or that we stop reading from, may wait as long as its requests take.
     let grace = async {
@@ -117,7 +117,7 @@ async fn run(ctx: &Context, requests: &mut Requests<'_>, responses: &mut Respons
         biased;
         answered = &mut responses => answered.err().unwrap_or(requests_end),
         end = &mut watch => end,
-        () = over.cancelled() => drain_timeout(),
+        () = &mut over => drain_timeout(),
         () = ctx.progress.nothing_more_can_come() => requests_end,
         () = grace => requests_end,
     }

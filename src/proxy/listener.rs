@@ -53,10 +53,10 @@ struct Accept {
 impl Accept {
     async fn run(self) {
         let mut pause = PAUSE_FIRST;
-        let draining = self.services.stop.draining().clone();
+        let mut draining = self.services.stop.draining().begun();
         loop {
             let accepted = tokio::select! {
-                () = draining.cancelled() => return,
+                () = &mut draining => return,
                 accepted = self.listener.accept() => accepted,
             };
             match accepted {
@@ -71,7 +71,7 @@ impl Accept {
                         tracing::warn!(%error, node = ?self.target.node_id(), "cannot accept connections; clients wait");
                     }
                     tokio::select! {
-                        () = draining.cancelled() => return,
+                        () = &mut draining => return,
                         () = tokio::time::sleep(pause) => {}
                     }
                     pause = (pause * 2).min(PAUSE_LONGEST);

@@ -246,7 +246,7 @@ async fn broker_settings(upstream: &Upstream) -> BTreeMap<String, String> {
 async fn renew_settings(upstream: Upstream, overrides: BTreeMap<String, String>, coordinator: Coordinator, stop: Stop) {
     loop {
         tokio::select! {
-            () = stop.draining().cancelled() => return,
+            () = stop.draining().begun() => return,
             () = tokio::time::sleep(SETTINGS_REFRESH) => {}
         }
         match upstream

@@ -107,16 +107,22 @@ impl Buffer {
     /// Reads once, as much as there is room for; 0 is the end of the stream. Nothing is lost if the future is dropped.
     /// The buffer must not be full: a full one reads nothing, which looks like the end of the stream.
     pub(super) async fn fill(&mut self, reader: &mut (impl AsyncRead + Unpin)) -> io::Result<usize> {
-        debug_assert!(!self.is_full(), "a full buffer is emptied before it is filled");
-        poll_fn(|cx| {
-            let read = self.poll_fill(Pin::new(reader), cx);
-            self.release_if_empty();
-            read
-        })
-        .await
+        poll_fn(|cx| self.poll_fill(reader, cx)).await
     }
 
-    fn poll_fill(&mut self, reader: Pin<&mut impl AsyncRead>, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
+    /// [`Self::fill`] as a poll.
+    pub(super) fn poll_fill(
+        &mut self,
+        reader: &mut (impl AsyncRead + Unpin),
+        cx: &mut Context<'_>,
+    ) -> Poll<io::Result<usize>> {
+        debug_assert!(!self.is_full(), "a full buffer is emptied before it is filled");
+        let read = self.poll_read(Pin::new(reader), cx);
+        self.release_if_empty();
+        read
+    }
+
+    fn poll_read(&mut self, reader: Pin<&mut impl AsyncRead>, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
         self.make_room();
         let mut room = ReadBuf::new(&mut self.bytes[self.end..]);
         ready!(reader.poll_read(cx, &mut room))?;

@@ -28,8 +28,6 @@ pub(super) struct Context {
     sasl: Mutex<SaslState>,
     /// Told when the answer to a SASL frame has come.
     pub(super) sasl_answered: Notify,
-    /// Told when the upstream has closed its connection with nothing under way.
-    pub(super) upstream_gone: Notify,
 }
 
 impl Context {
@@ -42,7 +40,6 @@ impl Context {
             answer_budget: Arc::new(Semaphore::new(services.limits.buffer)),
             sasl: Mutex::new(SaslState::new()),
             sasl_answered: Notify::new(),
-            upstream_gone: Notify::new(),
             services,
         }
     }

@@ -5,12 +5,13 @@
 //! kernel if much is missing.
 
 use std::convert::Infallible;
+use std::future::poll_fn;
 use std::pin::Pin;
+use std::task::Poll;
 use std::time::Instant;
 
 use bytes::{Bytes, BytesMut};
 use tokio::io::AsyncReadExt;
-use tokio_util::sync::WaitForCancellationFutureOwned;
 
 use super::buffer::Buffer;
 use super::context::Context;
@@ -21,6 +22,7 @@ use super::splicing::{SPLICE_MIN, Splice, SpliceError, Towards};
 use super::upstream_link::{Purpose, UpstreamLink};
 use crate::handler::Decisions;
 use crate::proxy::sasl::{self, NextFrame, Sent};
+use crate::proxy::stop::Begun;
 use crate::proxy::stream::{Behind, ReadSide};
 use crate::telemetry::close_reason::CloseReason;
 use crate::wire::api::{self, API_VERSIONS, PRODUCE, Route, SASL_AUTHENTICATE, SASL_HANDSHAKE};
@@ -60,7 +62,7 @@ pub(super) struct Requests<'a> {
     /// A SaslHandshake of version 0 was sent: the next frames may be tokens.
     bare_sasl: bool,
     anything_read: bool,
-    draining: Pin<Box<WaitForCancellationFutureOwned>>,
+    draining: Begun,
 }
 
 impl<'a> Requests<'a> {
@@ -74,7 +76,7 @@ impl<'a> Requests<'a> {
             accepted: 0,
             bare_sasl: false,
             anything_read: false,
-            draining: Box::pin(ctx.services.stop.draining().clone().cancelled_owned()),
+            draining: ctx.services.stop.draining().begun(),
         }
     }
 
@@ -200,14 +202,15 @@ impl<'a> Requests<'a> {
         if self.input.is_full() {
             return Err(malformed("a request whose head is longer than limits.buffer"));
         }
-        let n = loop {
-            tokio::select! {
-                biased;
-                () = &mut self.draining => return Err(End::new(CloseReason::Drained, "the process stops")),
-                () = self.ctx.upstream_gone.notified(), if self.upstream.is_open() => self.upstream.let_go_if_closed(),
-                read = self.input.fill(&mut self.reader) => break read.map_err(|error| End::client_failed(&error))?,
+        let n = poll_fn(|cx| {
+            if Pin::new(&mut self.draining).poll(cx).is_ready() {
+                return Poll::Ready(Err(End::new(CloseReason::Drained, "the process stops")));
             }
-        };
+            self.upstream.let_go_if_closed();
+            let read = self.input.poll_fill(&mut self.reader, cx);
+            read.map_err(|error| End::client_failed(&error))
+        })
+        .await?;
         if n == 0 {
             let between_frames = self.input.is_empty();
             return Err(if between_frames {

@@ -4,6 +4,9 @@
 //! answers that are made or changed here are collected in `out`. Only one of the two holds anything at a time, so the order
 //! cannot be lost. Both are written before anything is waited for.
 
+use std::future::poll_fn;
+use std::task::Poll;
+
 use bytes::{Bytes, BytesMut};
 use tokio::io::AsyncWriteExt;
 
@@ -92,7 +95,7 @@ impl<'a> Responses<'a> {
                 slot = self.queue.next() => return Ok(slot),
                 read = self.input.fill(upstream) => match read {
                     Ok(n) if n > 0 => self.ctx.progress.moved(),
-                    Ok(_) | Err(_) => self.upstream_gone()?,
+                    Ok(_) | Err(_) => self.upstream_gone().await?,
                 },
             }
         }
@@ -100,7 +103,7 @@ impl<'a> Responses<'a> {
 
     /// The upstream has closed with nothing under way: the next request makes a new connection. Unless something is not known to
     /// have arrived: then the client has to be told, and closing is all it understands.
-    fn upstream_gone(&mut self) -> Result<(), End> {
+    async fn upstream_gone(&mut self) -> Result<(), End> {
         if self.ctx.progress.unacknowledged() {
             return Err(End::upstream_closed(
                 "the upstream closed the connection after a Produce request with acks=0",
@@ -108,7 +111,12 @@ impl<'a> Responses<'a> {
         }
         self.upstream = None;
         self.ctx.progress.set_upstream_open(false);
-        self.ctx.upstream_gone.notify_one();
+        // The half that sends up closes its side when it is polled next.
+        poll_fn(|cx| {
+            cx.waker().wake_by_ref();
+            Poll::Ready(())
+        })
+        .await;
         Ok(())
     }
 
