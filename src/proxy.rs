@@ -3,7 +3,9 @@
 //! | module | its one job |
 //! |---|---|
 //! | [`listeners`] | the addresses clients use: bound, advertised, one for each upstream node |
-//! | `listener` | accept, within the limits |
+//! | `listener` | accept |
+//! | `admission` | the limits of connections |
+//! | `lanes` | the threads of connections that carry records |
 //! | `connection` | one client connection and its upstream connection |
 //! | `sasl` | what passing SASL frames tell about a client |
 //! | [`api_versions`] | what a client is offered |
@@ -15,8 +17,10 @@
 //! Start order: [`listeners::Listeners::bind`], the upstream, [`listeners::Listeners::follow`] with its first picture, the
 //! coordinator, then [`serve`].
 
+mod admission;
 pub mod api_versions;
 mod connection;
+mod lanes;
 mod listener;
 pub mod listeners;
 mod owned_memory;
@@ -30,7 +34,9 @@ mod stream;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use self::listener::Admissions;
+use tokio::runtime::Handle;
+
+use self::admission::Admissions;
 use self::listeners::ListenerError;
 use self::services::Services;
 
@@ -39,8 +45,11 @@ pub fn serve(services: &Arc<Services>) {
     let limits = &services.limits;
     let admissions = Admissions::new(limits.connections_max, limits.connections_max_per_ip);
     let weak = Arc::downgrade(services);
+    // A listener may be found on a lane, where no new connection belongs.
+    let shared = Handle::current();
     services.listeners.serve(Box::new(move |bound| {
         if let Some(services) = weak.upgrade() {
+            let _on_shared = shared.enter();
             listener::serve(bound, &services, &admissions);
         }
     }));

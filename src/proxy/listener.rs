@@ -1,7 +1,5 @@
 //! Takes connections in: one accept loop a listener, within the limits, with a pause when the process is out of resources.
 
-mod admission;
-
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -9,8 +7,7 @@ use std::time::Duration;
 
 use tokio::net::{TcpListener, TcpStream};
 
-pub use admission::Admissions;
-
+use super::admission::Admissions;
 use super::connection;
 use super::listeners::{Bound, Target};
 use super::services::Services;
@@ -95,11 +92,9 @@ impl Accept {
             peer,
             target: self.target.clone(),
             services: Arc::clone(&self.services),
+            _place: place,
         };
-        self.services.stop.tasks().spawn(async move {
-            let _place = place;
-            client.serve(stream).await;
-        });
+        self.services.stop.tasks().spawn(client.serve(stream));
     }
 }
 

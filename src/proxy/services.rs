@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use super::lanes::Lanes;
 use super::listeners::Listeners;
 use super::owned_memory::OwnedMemory;
 use super::pipes::Pipes;
@@ -25,6 +26,7 @@ pub struct Services {
     pub listeners: Arc<Listeners>,
     pub stop: Stop,
     pub(crate) pipes: Pipes,
+    pub(crate) lanes: Lanes,
     pub(crate) owned_memory: OwnedMemory,
     /// Let through one warning in a while about connections that ended for each reason.
     complaints: [LogLimit; CloseReason::ALL.len()],
@@ -56,6 +58,7 @@ impl Services {
             listeners,
             stop,
             pipes: Pipes::new(),
+            lanes: Lanes::default(),
             complaints: CloseReason::ALL.map(|_| LogLimit::new(COMPLAIN_EVERY)),
             listener_complaints: LogLimit::new(COMPLAIN_EVERY),
             started: Instant::now(),

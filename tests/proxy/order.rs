@@ -183,3 +183,43 @@ async fn bootstrap_connections_are_served_by_the_bootstrap_list() {
     upstream.send(&offsets(3)).await;
     assert_eq!(client.frame().await, offsets(3));
 }
+
+/// The first request that carries records moves its connection to another thread.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_connection_that_turns_to_records_keeps_its_upstream_its_groups_and_its_order() {
+    let mut fixture = Fixture::start().await;
+    let (mut client, mut upstream) = fixture.client_and_upstream().await;
+    let pipelined = [
+        produce(9, 1, 0, 10),
+        produce(9, 2, 1, 10),
+        heartbeat(3),
+        list_offsets(4),
+    ];
+    for _ in 0..3 {
+        client.send(&pipelined.concat()).await;
+        for forwarded in [&pipelined[0], &pipelined[1], &pipelined[3]] {
+            assert_eq!(&upstream.frame().await, forwarded);
+        }
+        client.silent().await;
+        let produced = response(0, 9, 2, &[1, 0, 0, 0, 0, 0]);
+        upstream.send(&[produced.clone(), offsets(4)].concat()).await;
+        assert_eq!(client.frame().await, produced);
+        let beat = client.frame().await;
+        assert_eq!((correlation_id(&beat), error(&beat)), (3, UNKNOWN_MEMBER_ID));
+        assert_eq!(client.frame().await, offsets(4));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_connection_whose_upstream_has_closed_turns_to_records_on_a_new_one() {
+    let mut fixture = Fixture::start().await;
+    let (mut client, upstream) = fixture.client_and_upstream().await;
+    drop(upstream);
+    // Until it has noticed: requests that end here still work.
+    client.send(&heartbeat(1)).await;
+    client.frame().await;
+    let request = produce(9, 2, 1, 10);
+    client.send(&request).await;
+    let mut upstream = fixture.mock.client().await;
+    assert_eq!(upstream.frame().await, request);
+}

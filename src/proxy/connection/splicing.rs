@@ -67,8 +67,9 @@ impl Splice<'_> {
             };
             match self.from.try_io(Interest::READABLE, || pipe.fill(self.from, max)) {
                 Ok(0) => return Err(SpliceError::Ended),
-                Ok(_) => {
+                Ok(n) => {
                     self.ctx.progress.moved();
+                    self.ctx.services.metrics.spliced_bytes.inc_by(n as u64);
                     return Ok(Some(pipe));
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
@@ -89,10 +90,7 @@ impl Splice<'_> {
                 .map_err(SpliceError::Write)?;
             match self.to.try_io(Interest::WRITABLE, || pipe.empty_into(self.to, behind)) {
                 Ok(0) => return Err(SpliceError::Write(io::ErrorKind::WriteZero.into())),
-                Ok(n) => {
-                    self.ctx.progress.moved();
-                    self.ctx.services.metrics.spliced_bytes.inc_by(n as u64);
-                }
+                Ok(_) => self.ctx.progress.moved(),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 Err(error) => return Err(SpliceError::Write(error)),
             }

@@ -41,10 +41,12 @@ pub(super) enum Purpose {
     Handshake,
 }
 
-enum Writer {
+/// The upstream connection, or one side of it.
+#[derive(Debug)]
+pub(super) enum Upstream<T> {
     /// Not needed so far.
     None,
-    Open(WriteSide),
+    Open(T),
     /// The upstream has closed the connection.
     Lost,
 }
@@ -52,7 +54,7 @@ enum Writer {
 /// The way up, and the queue of what comes back.
 pub(super) struct UpstreamLink<'a> {
     ctx: &'a Context,
-    writer: Writer,
+    writer: Upstream<WriteSide>,
     queue: &'a Queue,
     /// The client's id, under which requests of ours go.
     pub(super) client_id: Option<String>,
@@ -66,10 +68,10 @@ pub(super) struct UpstreamLink<'a> {
 }
 
 impl<'a> UpstreamLink<'a> {
-    pub(super) const fn new(ctx: &'a Context, queue: &'a Queue) -> Self {
+    pub(super) const fn new(ctx: &'a Context, writer: Upstream<WriteSide>, queue: &'a Queue) -> Self {
         Self {
             ctx,
-            writer: Writer::None,
+            writer,
             queue,
             client_id: None,
             waited: Duration::ZERO,
@@ -83,17 +85,17 @@ impl<'a> UpstreamLink<'a> {
     pub(super) async fn connect(&mut self, purpose: Purpose) -> Result<(), End> {
         self.let_go_if_closed();
         match self.writer {
-            Writer::Open(_) => return Ok(()),
-            Writer::Lost if purpose == Purpose::Request && self.ctx.sasl().is_bound_to_upstream() => {
+            Upstream::Open(_) => return Ok(()),
+            Upstream::Lost if purpose == Purpose::Request && self.ctx.sasl().is_bound_to_upstream() => {
                 self.user_lost = true;
                 return Err(user_lost());
             }
-            Writer::None | Writer::Lost => {}
+            Upstream::None | Upstream::Lost => {}
         }
         let (reader, writer) = Box::pin(self.dial()).await?;
         self.ctx.progress.set_upstream_open(true);
         self.push(Slot::Upstream(reader)).await;
-        self.writer = Writer::Open(writer);
+        self.writer = Upstream::Open(writer);
         Ok(())
     }
 
@@ -123,12 +125,12 @@ impl<'a> UpstreamLink<'a> {
     /// Closes our side of a connection that the upstream has closed.
     pub(super) fn let_go_if_closed(&mut self) {
         if self.is_open() && !self.ctx.progress.upstream_open() {
-            self.writer = Writer::Lost;
+            self.writer = Upstream::Lost;
         }
     }
 
     pub(super) const fn is_open(&self) -> bool {
-        matches!(self.writer, Writer::Open(_))
+        matches!(self.writer, Upstream::Open(_))
     }
 
     async fn dial(&self) -> Result<(ReadSide, WriteSide), End> {
@@ -170,6 +172,17 @@ impl<'a> UpstreamLink<'a> {
         self.queue.push(slot).await;
     }
 
+    /// The way up, where nothing is under way.
+    pub(super) fn into_writer(mut self) -> Upstream<WriteSide> {
+        self.let_go_if_closed();
+        self.writer
+    }
+
+    /// Whether no answer is waited for, and none is on its way to the client.
+    pub(super) fn is_quiet(&self) -> bool {
+        self.queue.is_empty() && self.ctx.progress.is_quiet()
+    }
+
     /// Whether an answer can be queued without waiting.
     pub(super) fn has_room(&self) -> bool {
         self.queue.has_room()
@@ -185,8 +198,8 @@ impl<'a> UpstreamLink<'a> {
     /// The socket of the connection that [`Self::connect`] has made.
     pub(super) fn socket(&self) -> Result<&TcpStream, End> {
         match &self.writer {
-            Writer::Open(writer) => Ok(writer.as_ref()),
-            Writer::None | Writer::Lost => Err(not_open()),
+            Upstream::Open(writer) => Ok(writer.as_ref()),
+            Upstream::None | Upstream::Lost => Err(not_open()),
         }
     }
 
