@@ -292,12 +292,13 @@ async fn no_frame_of_a_client_makes_a_connection_panic() {
         let _ = client.stream.shutdown().await;
     }
     soon("the end of all", async {
-        while fixture.metric("convoke_connections") > 0.0 {
+        // The last ones may not be accepted yet.
+        while fixture.metric("convoke_connections_opened_total") < 400.0 || fixture.metric("convoke_connections") > 0.0
+        {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     })
     .await;
     let panicked = "convoke_connections_closed_total{reason=\"panicked\"}";
     assert_eq!(fixture.metric(panicked), 0.0);
-    assert_eq!(fixture.metric("convoke_connections_opened_total"), 400.0);
 }
