@@ -1,5 +1,6 @@
 //! What Convoke is meant to reach, each aim a ratio or a size that is not to be exceeded (or gone below).
 
+use crate::assignors::Case;
 use crate::results::Results;
 use crate::rig::Route;
 use crate::work::{Figure, Work};
@@ -18,7 +19,7 @@ const THROUGHPUT_TOLERANCE: f64 = 0.03;
 
 /// All aims for which something was measured.
 #[must_use]
-pub fn outcomes(results: &Results) -> Vec<Outcome> {
+pub fn outcomes(results: &Results, assignors: &Results<Case>) -> Vec<Outcome> {
     let relay_cpu = [
         (Work::Produce1K, 1.0),
         (Work::Produce64K, 0.85),
@@ -79,7 +80,22 @@ pub fn outcomes(results: &Results) -> Vec<Outcome> {
             results.median(Work::Memory, Route::Convoke, figure),
         )
     });
-    relay.chain(coordinator).chain(memory).flatten().collect()
+    let assignors = [
+        (Case::UNIFORM_EQUAL_JOIN, 2.0),
+        (Case::UNIFORM_EQUAL_LEAVE, 2.0),
+        (Case::UNIFORM_BUCKETS_JOIN, 50.0),
+        (Case::UNIFORM_BUCKETS_LEAVE, 50.0),
+        (Case::UNIFORM_OVERLAPPING_JOIN, 50.0),
+    ]
+    .map(|(case, limit)| {
+        at_most(
+            format!("uniform, subscriptions {}, {}: ms", case.subscriptions, case.change),
+            limit,
+            assignors.median(case, Route::Convoke, Figure::AssignMs),
+        )
+    });
+    let ours = relay.chain(coordinator).chain(memory).chain(assignors);
+    ours.flatten().collect()
 }
 
 fn at_most(what: String, limit: f64, measured: Option<f64>) -> Option<Outcome> {
@@ -108,6 +124,7 @@ mod tests {
     fn an_aim_is_judged_only_where_both_sides_were_measured() {
         let mut results = Results::default();
         results.record(Work::Heartbeat, Route::Convoke, [(Figure::CpuUsPerRequest, 5.0)].into());
+        let outcomes = |results| outcomes(results, &Results::default());
         assert_eq!(outcomes(&results), []);
         results.record(Work::Heartbeat, Route::Direct, [(Figure::CpuUsPerRequest, 16.0)].into());
         let outcomes = outcomes(&results);

@@ -7,6 +7,7 @@
 //! | [`rig`], [`haproxy`] | the broker and what stands in front of it |
 //! | [`wire`], [`messages`], [`group`] | requests and answers |
 //! | [`link`], [`expectation`], [`closed_loop`] | a load that costs little and checks every answer |
+//! | [`assignors`] | the assignors, beside Kafka's own classes |
 //! | [`data_path`], [`coordinator`], [`storm`], [`memory`] | the works |
 //! | [`measure`], [`usage`], [`machine`] | what a stretch of work took, and where |
 //! | [`results`], [`aims`], [`report`] | medians, aims, tables |
@@ -14,6 +15,7 @@
 //! Rounds are interleaved, each work on each route in turn, so that whatever else the machine does hits all of them alike.
 
 mod aims;
+mod assignors;
 mod closed_loop;
 mod coordinator;
 mod data_path;
@@ -63,9 +65,42 @@ fn main() -> ExitCode {
 fn run(options: Options) -> Result<()> {
     let started = Instant::now();
     let machine = machine::describe(&options.program, &std::env::temp_dir())?;
-    eprintln!("starting Kafka {} and what stands in front of it", rig::KAFKA_VERSION);
-    let mut bench = Bench::prepare(&options)?;
     let mut results = Results::default();
+    if Work::ALL
+        .into_iter()
+        .any(|work| work.needs_rig() && options.includes(work))
+    {
+        with_rig(&options, &mut results)?;
+    }
+    let assignors = if options.includes(Work::Assignors) {
+        assignors::measure(options.rounds, &options.coordinators())?
+    } else {
+        Results::default()
+    };
+    let report = Report {
+        took: started.elapsed(),
+        options,
+        machine,
+        results,
+        assignors,
+    };
+    let output = &report.options.output;
+    fs::create_dir_all(output)?;
+    fs::write(
+        output.join("results.json"),
+        serde_json::to_string_pretty(&report.json())?,
+    )?;
+    fs::write(output.join("results.md"), report.markdown())?;
+    println!("{}", report.markdown());
+    eprintln!("written to {0}/results.md and {0}/results.json", output.display());
+    Ok(())
+}
+
+/// Measures everything that is asked of running servers.
+fn with_rig(options: &Options, results: &mut Results) -> Result<()> {
+    let started = Instant::now();
+    eprintln!("starting Kafka {} and what stands in front of it", rig::KAFKA_VERSION);
+    let mut bench = Bench::prepare(options)?;
     // Round 0 is not counted: the broker's JVM compiles in it what the others run.
     for round in 0..=options.rounds {
         eprintln!(
@@ -79,22 +114,6 @@ fn run(options: Options) -> Result<()> {
             }
         })?;
     }
-    drop(bench);
-    let report = Report {
-        took: started.elapsed(),
-        options,
-        machine,
-        results,
-    };
-    let output = &report.options.output;
-    fs::create_dir_all(output)?;
-    fs::write(
-        output.join("results.json"),
-        serde_json::to_string_pretty(&report.json())?,
-    )?;
-    fs::write(output.join("results.md"), report.markdown())?;
-    println!("{}", report.markdown());
-    eprintln!("written to {0}/results.md and {0}/results.json", output.display());
     Ok(())
 }
 
@@ -122,7 +141,7 @@ impl<'a> Bench<'a> {
 
     fn round(&mut self, round: u32, record: &mut impl FnMut(Work, Route, Sample)) -> Result<()> {
         for work in Work::ALL {
-            if !self.options.includes(work) {
+            if !work.needs_rig() || !self.options.includes(work) {
                 continue;
             }
             let mut routes = match work {

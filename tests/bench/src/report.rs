@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::aims::{self, Outcome};
+use crate::assignors::{self, Case};
 use crate::machine::Description;
 use crate::options::Options;
 use crate::results::Results;
@@ -21,13 +22,14 @@ pub struct Report {
     pub options: Options,
     pub machine: Description,
     pub results: Results,
+    pub assignors: Results<Case>,
     pub took: Duration,
 }
 
 impl Report {
     #[must_use]
     pub fn json(&self) -> Value {
-        let outcomes = aims::outcomes(&self.results).into_iter();
+        let outcomes = aims::outcomes(&self.results, &self.assignors).into_iter();
         let outcome = |outcome: Outcome| {
             json!({
                 "what": outcome.what,
@@ -44,6 +46,7 @@ impl Report {
             "set": self.options.set,
             "took_seconds": self.took.as_secs(),
             "results": self.results.json(),
+            "assignors": self.assignors.json(),
             "aims": outcomes.map(outcome).collect::<Vec<_>>(),
         })
     }
@@ -55,6 +58,7 @@ impl Report {
         self.coordinator(&mut out);
         self.storm(&mut out);
         self.memory(&mut out);
+        self.assignors(&mut out);
         self.aims(&mut out);
         self.conditions(&mut out);
         out
@@ -126,8 +130,55 @@ impl Report {
         self.table(out, &title, &[Work::Memory], &columns, |_, _| true);
     }
 
+    fn assignors(&self, out: &mut String) {
+        let mut rows = String::new();
+        for case in Case::ALL {
+            let figure = |route, figure| self.assignors.median(case, route, figure);
+            let shown =
+                |value: Option<f64>, decimals| value.map_or(String::new(), |value| format!("{value:.decimals$}"));
+            let loads = |route| match (figure(route, Figure::LeastLoad), figure(route, Figure::MostLoad)) {
+                (Some(least), Some(most)) => format!("{least} to {most}"),
+                _ => String::new(),
+            };
+            let [kafka, ours] = [Route::Direct, Route::Convoke];
+            if figure(kafka, Figure::AssignMs)
+                .or(figure(ours, Figure::AssignMs))
+                .is_none()
+            {
+                continue;
+            }
+            let _ = writeln!(
+                rows,
+                "| {} | {} | {} | {} | {} | {} | {} | {} | {} | {} |",
+                case.assignor.name(),
+                case.subscriptions,
+                case.change,
+                shown(figure(kafka, Figure::AssignMs), 2),
+                shown(figure(ours, Figure::AssignMs), 2),
+                shown(self.assignors.ratio(case, Figure::AssignMs, ours, kafka), 2),
+                shown(figure(kafka, Figure::Gained), 0),
+                shown(figure(ours, Figure::Gained), 0),
+                loads(kafka),
+                loads(ours),
+            );
+        }
+        if rows.is_empty() {
+            return;
+        }
+        let _ = writeln!(
+            out,
+            "Assignors: {} members, {} topics, {} partitions for each member; CPU time of one call, Kafka's own classes in a warm JVM:\n\n\
+             | assignor | subscriptions | change | Kafka, ms | Convoke, ms | ratio | gained at Kafka | at Convoke | partitions each at Kafka | at Convoke |\n\
+             |{}\n{rows}",
+            assignors::MEMBERS,
+            assignors::TOPICS,
+            assignors::PARTITIONS_EACH,
+            "--|".repeat(10),
+        );
+    }
+
     fn aims(&self, out: &mut String) {
-        let outcomes = aims::outcomes(&self.results);
+        let outcomes = aims::outcomes(&self.results, &self.assignors);
         if outcomes.is_empty() {
             return;
         }

@@ -10,25 +10,39 @@ use crate::work::{Figure, Work};
 /// The figures of one round.
 pub type Sample = BTreeMap<Figure, f64>;
 
-#[derive(Debug, Default)]
-pub struct Results {
-    samples: BTreeMap<(Work, Route), Vec<Sample>>,
+/// What has figures on each route.
+pub trait Row: Copy + Ord {
+    /// As the JSON file has it.
+    fn key(self) -> String;
 }
 
-impl Results {
-    pub fn record(&mut self, work: Work, route: Route, sample: Sample) {
+#[derive(Debug)]
+pub struct Results<W = Work> {
+    samples: BTreeMap<(W, Route), Vec<Sample>>,
+}
+
+impl<W> Default for Results<W> {
+    fn default() -> Self {
+        Self {
+            samples: BTreeMap::new(),
+        }
+    }
+}
+
+impl<W: Row> Results<W> {
+    pub fn record(&mut self, work: W, route: Route, sample: Sample) {
         self.samples.entry((work, route)).or_default().push(sample);
     }
 
     /// The median over the rounds; none where nothing was measured.
     #[must_use]
-    pub fn median(&self, work: Work, route: Route, figure: Figure) -> Option<f64> {
+    pub fn median(&self, work: W, route: Route, figure: Figure) -> Option<f64> {
         median(self.values(work, route, figure))
     }
 
     /// The median of one route over the median of another.
     #[must_use]
-    pub fn ratio(&self, work: Work, figure: Figure, of: Route, over: Route) -> Option<f64> {
+    pub fn ratio(&self, work: W, figure: Figure, of: Route, over: Route) -> Option<f64> {
         let (of, over) = (self.median(work, of, figure)?, self.median(work, over, figure)?);
         (over > 0.0).then(|| of / over)
     }
@@ -48,13 +62,14 @@ impl Results {
         out
     }
 
-    fn values(&self, work: Work, route: Route, figure: Figure) -> Vec<f64> {
+    fn values(&self, work: W, route: Route, figure: Figure) -> Vec<f64> {
         let samples = self.samples.get(&(work, route)).into_iter().flatten();
         samples.filter_map(|sample| sample.get(&figure).copied()).collect()
     }
 }
 
-fn median(mut values: Vec<f64>) -> Option<f64> {
+#[must_use]
+pub fn median(mut values: Vec<f64>) -> Option<f64> {
     values.sort_by(f64::total_cmp);
     let middle = values.len() / 2;
     let upper = *values.get(middle)?;

@@ -1,5 +1,7 @@
 //! The kinds of work that are measured, and the figures that they give.
 
+use crate::results::Row;
+
 /// One kind of work; `--only` names them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, clap::ValueEnum)]
 pub enum Work {
@@ -16,10 +18,11 @@ pub enum Work {
     OffsetFetch,
     JoinStorm,
     Memory,
+    Assignors,
 }
 
 impl Work {
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Produce1K,
         Self::Produce64K,
         Self::Consume64K,
@@ -29,6 +32,7 @@ impl Work {
         Self::OffsetFetch,
         Self::JoinStorm,
         Self::Memory,
+        Self::Assignors,
     ];
 
     /// What passes through a relay.
@@ -37,20 +41,10 @@ impl Work {
     /// What a coordinator answers in a closed loop.
     pub const COORDINATOR: [Self; 3] = [Self::Heartbeat, Self::OffsetCommit, Self::OffsetFetch];
 
-    /// As the JSON file has it.
+    /// Whether running servers are asked.
     #[must_use]
-    pub const fn key(self) -> &'static str {
-        match self {
-            Self::Produce1K => "produce_1k",
-            Self::Produce64K => "produce_64k",
-            Self::Consume64K => "consume_64k",
-            Self::Consume1M => "consume_1m",
-            Self::Heartbeat => "heartbeat",
-            Self::OffsetCommit => "offset_commit",
-            Self::OffsetFetch => "offset_fetch",
-            Self::JoinStorm => "join_storm",
-            Self::Memory => "memory",
-        }
+    pub fn needs_rig(self) -> bool {
+        self != Self::Assignors
     }
 
     /// As the tables have it.
@@ -66,7 +60,26 @@ impl Work {
             Self::OffsetFetch => "OffsetFetch of 10 partitions",
             Self::JoinStorm => "join storm",
             Self::Memory => "memory",
+            Self::Assignors => "assignors",
         }
+    }
+}
+
+impl Row for Work {
+    fn key(self) -> String {
+        let key = match self {
+            Self::Produce1K => "produce_1k",
+            Self::Produce64K => "produce_64k",
+            Self::Consume64K => "consume_64k",
+            Self::Consume1M => "consume_1m",
+            Self::Heartbeat => "heartbeat",
+            Self::OffsetCommit => "offset_commit",
+            Self::OffsetFetch => "offset_fetch",
+            Self::JoinStorm => "join_storm",
+            Self::Memory => "memory",
+            Self::Assignors => "assignors",
+        };
+        key.to_owned()
     }
 }
 
@@ -92,6 +105,12 @@ pub enum Figure {
     RejoinCpuMs,
     IdleResidentMb,
     KilobytesPerConnection,
+    /// CPU time of the calling thread, of one call.
+    AssignMs,
+    /// Partitions that a member gained.
+    Gained,
+    LeastLoad,
+    MostLoad,
 }
 
 impl Figure {
@@ -113,6 +132,10 @@ impl Figure {
             Self::RejoinCpuMs => "rejoin_cpu_ms",
             Self::IdleResidentMb => "idle_resident_mb",
             Self::KilobytesPerConnection => "kb_per_connection",
+            Self::AssignMs => "assign_ms",
+            Self::Gained => "partitions_gained",
+            Self::LeastLoad => "least_partitions",
+            Self::MostLoad => "most_partitions",
         }
     }
 }
