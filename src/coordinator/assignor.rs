@@ -97,8 +97,8 @@ impl Assignor {
     /// # Errors
     /// When a topic that is subscribed to has no number of partitions in the specification.
     pub fn assign(self, group: &GroupSpec) -> Result<Vec<Arc<Partitions>>, AssignorError> {
-        let subscriptions = Subscriptions::of(&group.members);
-        let space = Space::of(&group.topics, &subscriptions)?;
+        let mut subscriptions = Subscriptions::of(&group.members);
+        let space = Space::of(&group.topics, &mut subscriptions)?;
         let placement = match self {
             Self::Uniform if subscriptions.is_homogeneous() => homogeneous::place(&group.members, &space),
             Self::Uniform => heterogeneous::place(&group.members, &subscriptions, &space),

@@ -4,7 +4,8 @@
 //! partitions move, topic by topic, from the most loaded member that has one to the least loaded subscriber, as long as that
 //! makes their loads more equal. It ends where Kafka's ends: no move of one partition would make two loads more equal.
 //!
-//! Partitions that are placed anew are moved about first, and only then those that members would keep, so that the latter are few.
+//! So that members keep most of what they have, partitions that are placed anew are moved about before those that members would
+//! keep; of the latter the most loaded members give first; and what moved goes back where that leaves loads as even as they are.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -19,13 +20,23 @@ use super::subscriptions::{ByTopic, Subscriptions};
 /// Kafka's limit of walks over all topics (`MAX_ITERATION_COUNT`); nearly always one or two are enough.
 const PASSES_MAX: usize = 16;
 
+/// So much more than another a member has at least, if a move from it to that one makes their loads more equal.
+const SURPLUS_MIN: u32 = 2;
+
 pub(super) fn place(members: &[MemberSpec], subscriptions: &Subscriptions<'_>, space: &Space) -> Placement {
     let mut placement = Placement::new(members.len(), space);
     keep(&mut placement, members, subscriptions, space);
     let mut balancer = Balancer::new(placement, subscriptions, space);
     balancer.place_free();
     balancer.balance(Movable::Anew);
+    balancer.take_from_the_top();
     balancer.balance(Movable::All);
+    for _ in 0..PASSES_MAX {
+        if !balancer.give_back() {
+            break;
+        }
+        balancer.balance(Movable::All);
+    }
     balancer.placement
 }
 
@@ -35,8 +46,8 @@ fn keep(placement: &mut Placement, members: &[MemberSpec], subscriptions: &Subsc
     // The last subscription met that holds each topic.
     let mut held_by = vec![NONE; space.topics()];
     for (index, subscription) in subscriptions.all.iter().enumerate() {
-        for topic in subscription.topics.iter().filter_map(|id| space.topic(id)) {
-            held_by[topic] = index;
+        for &topic in &subscription.located {
+            held_by[topic as usize] = index;
         }
         for member in subscription.members.iter().map(|&member| member as usize) {
             for located in space.locate(members[member].target.iter()) {
@@ -67,10 +78,12 @@ struct Balancer<'a> {
     subscription_of: Vec<u32>,
     /// For each subscription, its members by their load.
     levels: Vec<Levels>,
+    /// For each subscription, the load of its least loaded member.
+    least_loads: Vec<u32>,
     /// The place of each member in the levels of its subscription.
     places: Vec<u32>,
-    /// The partitions whose owner had them before.
-    kept: Vec<bool>,
+    /// Who could have kept each partition.
+    before: Vec<u32>,
 }
 
 impl<'a> Balancer<'a> {
@@ -84,9 +97,13 @@ impl<'a> Balancer<'a> {
                 subscription_of[member as usize] = index;
             }
         }
+        let least_loads = levels
+            .iter()
+            .map(|levels| levels.least_load(&placement.loads))
+            .collect();
         let subscribers = subscriptions.by_topic(space);
         let order = order(&subscribers, subscriptions, space);
-        let kept = placement.owners.iter().map(|&owner| owner != NOBODY).collect();
+        let before = placement.owners.clone();
         Self {
             placement,
             space,
@@ -94,16 +111,17 @@ impl<'a> Balancer<'a> {
             order,
             subscription_of,
             levels,
+            least_loads,
             places,
-            kept,
+            before,
         }
     }
 
     /// Gives every partition that nobody has to a least loaded subscriber.
     fn place_free(&mut self) {
+        let order = std::mem::take(&mut self.order);
         let mut receivers = Receivers::default();
-        for topic in std::mem::take(&mut self.order) {
-            self.order.push(topic);
+        for &topic in &order {
             let partitions = self.space.partitions(topic);
             if !self.placement.owners[partitions.clone()].contains(&NOBODY) {
                 continue;
@@ -117,6 +135,7 @@ impl<'a> Balancer<'a> {
                 }
             }
         }
+        self.order = order;
     }
 
     /// Walks over the topics until none is left where a move helps.
@@ -125,11 +144,8 @@ impl<'a> Balancer<'a> {
         let mut scratch = Scratch::default();
         let mut unchanged = 0;
         for &topic in order.iter().cycle().take(order.len() * PASSES_MAX) {
-            unchanged = if self.balance_topic(topic, movable, &mut scratch) {
-                0
-            } else {
-                unchanged + 1
-            };
+            let moved = self.balance_topic(topic, movable, 0, &mut scratch);
+            unchanged = if moved { 0 } else { unchanged + 1 };
             if unchanged == order.len() {
                 break;
             }
@@ -137,27 +153,55 @@ impl<'a> Balancer<'a> {
         self.order = order;
     }
 
-    /// Whether a partition of the topic moved.
-    fn balance_topic(&mut self, topic: usize, movable: Movable, scratch: &mut Scratch) -> bool {
-        let Some(least) = self.least_load(topic) else {
-            return false;
-        };
-        let may_move = |kept: bool| movable == Movable::All || !kept;
-        let partitions = self.space.partitions(topic);
-        let uneven = partitions
-            .clone()
-            .any(|partition| self.load(self.placement.owners[partition]) > least + 1 && may_move(self.kept[partition]));
-        if !uneven {
+    /// Walks over the topics with an ever lower bound to the load of those who give. Else the first topic's owners would give what is
+    /// asked for, whatever their load, and would have to be given to from those that more is to be taken from anyway.
+    fn take_from_the_top(&mut self) {
+        let order = std::mem::take(&mut self.order);
+        let most = order
+            .iter()
+            .filter_map(|&topic| self.most_loaded_giver(topic, Movable::All))
+            .max();
+        let mut scratch = Scratch::default();
+        // Small steps at the top, where most loads are, and few in all, however great the greatest load is.
+        let steps = (0..u32::BITS).map(|step| (1 << step) - 1);
+        let bounds = steps
+            .map_while(|step| most?.checked_sub(step))
+            .take_while(|&bound| bound >= SURPLUS_MIN);
+        for bound in bounds {
+            for &topic in &order {
+                self.balance_topic(topic, Movable::All, bound, &mut scratch);
+            }
+        }
+        self.order = order;
+    }
+
+    /// Moves partitions back to who could have kept them, where that leaves loads as even as they are. Whether any moved.
+    fn give_back(&mut self) -> bool {
+        let mut moved = false;
+        for partition in 0..self.before.len() {
+            let (before, now) = (self.before[partition], self.placement.owners[partition]);
+            if before != NOBODY && before != now && self.load(before) < self.load(now) {
+                self.take(partition);
+                self.give(partition, before);
+                moved = true;
+            }
+        }
+        moved
+    }
+
+    /// Evens the loads of a topic's subscribers, taking from those with at least `bound` partitions. Whether a partition moved.
+    fn balance_topic(&mut self, topic: usize, movable: Movable, bound: u32, scratch: &mut Scratch) -> bool {
+        let most = self.most_loaded_giver(topic, movable);
+        if most.is_none_or(|most| most < bound) {
             return false;
         }
         let Scratch { givers, receivers } = scratch;
-        let movable = partitions.filter(|&partition| may_move(self.kept[partition]));
-        givers.reset(self, movable);
+        givers.reset(self, topic, movable);
         receivers.reset(self, topic);
         let mut moved = false;
         while let Some((most, partition)) = givers.most_loaded(self)
             && let Some((least, member)) = receivers.least_loaded(self)
-            && most > least + 1
+            && most >= bound.max(least + SURPLUS_MIN)
         {
             self.take(partition);
             self.give(partition, member);
@@ -166,11 +210,27 @@ impl<'a> Balancer<'a> {
         moved
     }
 
+    /// The load of the most loaded owner of the topic that can give to a subscriber.
+    fn most_loaded_giver(&self, topic: usize, movable: Movable) -> Option<u32> {
+        let least = self.least_load(topic)?;
+        let loads = self
+            .movable(topic, movable)
+            .map(|partition| self.load(self.placement.owners[partition]));
+        loads.max().filter(|&most| most >= least + SURPLUS_MIN)
+    }
+
+    fn movable(&self, topic: usize, movable: Movable) -> impl Iterator<Item = usize> {
+        let partitions = self.space.partitions(topic);
+        partitions.filter(move |&partition| movable == Movable::All || !self.is_kept(partition))
+    }
+
+    fn is_kept(&self, partition: usize) -> bool {
+        self.before[partition] == self.placement.owners[partition]
+    }
+
     fn least_load(&self, topic: usize) -> Option<u32> {
         let subscriptions = self.subscribers.of(topic).iter();
-        subscriptions
-            .map(|&index| self.levels[index as usize].least_load(&self.placement.loads))
-            .min()
+        subscriptions.map(|&index| self.least_loads[index as usize]).min()
     }
 
     fn load(&self, member: u32) -> u32 {
@@ -178,17 +238,20 @@ impl<'a> Balancer<'a> {
     }
 
     fn give(&mut self, partition: usize, member: u32) {
-        let levels = &mut self.levels[self.subscription_of[member as usize] as usize];
+        let subscription = self.subscription_of[member as usize] as usize;
+        let levels = &mut self.levels[subscription];
         levels.raise(member, self.placement.loads[member as usize], &mut self.places);
         self.placement.give(partition, member as usize);
+        self.least_loads[subscription] = levels.least_load(&self.placement.loads);
     }
 
     fn take(&mut self, partition: usize) {
         let member = self.placement.owners[partition];
-        let levels = &mut self.levels[self.subscription_of[member as usize] as usize];
+        let subscription = self.subscription_of[member as usize] as usize;
+        let levels = &mut self.levels[subscription];
         levels.lower(member, self.placement.loads[member as usize], &mut self.places);
         self.placement.take(partition);
-        self.kept[partition] = false;
+        self.least_loads[subscription] = levels.least_load(&self.placement.loads);
     }
 }
 
@@ -231,10 +294,9 @@ impl Receivers {
     fn reset(&mut self, balancer: &Balancer<'_>, topic: usize) {
         self.0.clear();
         let subscriptions = balancer.subscribers.of(topic).iter();
-        self.0.extend(subscriptions.map(|&index| {
-            let levels = &balancer.levels[index as usize];
-            Reverse((levels.least_load(&balancer.placement.loads), index))
-        }));
+        let loads = &balancer.least_loads;
+        self.0
+            .extend(subscriptions.map(|&index| Reverse((loads[index as usize], index))));
     }
 
     /// The least loaded subscriber and its load.
@@ -242,9 +304,9 @@ impl Receivers {
         loop {
             let mut top = self.0.peek_mut()?;
             let (noted, index) = top.0;
-            let levels = &balancer.levels[index as usize];
-            let load = levels.least_load(&balancer.placement.loads);
+            let load = balancer.least_loads[index as usize];
             if load == noted {
+                let levels = &balancer.levels[index as usize];
                 return Some((load, levels.least_loaded(&balancer.placement.loads)));
             }
             top.0.0 = load;
@@ -264,11 +326,16 @@ struct Givers {
 }
 
 impl Givers {
-    fn reset(&mut self, balancer: &Balancer<'_>, partitions: impl Iterator<Item = usize>) {
+    fn reset(&mut self, balancer: &Balancer<'_>, topic: usize, movable: Movable) {
         self.partitions.clear();
-        let owners = &balancer.placement.owners;
-        self.partitions
-            .extend(partitions.map(|partition| (owners[partition], !balancer.kept[partition], partition)));
+        let partitions = balancer.movable(topic, movable);
+        self.partitions.extend(partitions.map(|partition| {
+            (
+                balancer.placement.owners[partition],
+                !balancer.is_kept(partition),
+                partition,
+            )
+        }));
         self.partitions.sort_unstable();
         self.owners.clear();
         let mut start = 0;

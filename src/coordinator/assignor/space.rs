@@ -23,7 +23,10 @@ pub(super) struct Space {
 }
 
 impl Space {
-    pub(super) fn of(topics: &BTreeMap<Uuid, i32>, subscriptions: &Subscriptions<'_>) -> Result<Self, AssignorError> {
+    pub(super) fn of(
+        topics: &BTreeMap<Uuid, i32>,
+        subscriptions: &mut Subscriptions<'_>,
+    ) -> Result<Self, AssignorError> {
         let ids: Vec<Uuid> = topics.keys().copied().collect();
         let prefix_bits = ids.len().next_power_of_two().ilog2().clamp(1, 16);
         let mut space = Self {
@@ -52,12 +55,14 @@ impl Space {
         Ok(space)
     }
 
-    fn subscribed(&self, subscriptions: &Subscriptions<'_>) -> Result<Vec<bool>, AssignorError> {
+    /// Which topics somebody subscribes to.
+    fn subscribed(&self, subscriptions: &mut Subscriptions<'_>) -> Result<Vec<bool>, AssignorError> {
         let mut subscribed = vec![false; self.ids.len()];
-        for subscription in &subscriptions.all {
+        for subscription in &mut subscriptions.all {
             for id in subscription.topics.iter() {
                 let topic = self.topic(id).ok_or(AssignorError::UnknownTopic(*id))?;
                 subscribed[topic] = true;
+                subscription.located.push(topic as u32);
             }
         }
         Ok(subscribed)

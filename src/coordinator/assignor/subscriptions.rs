@@ -19,6 +19,8 @@ pub(super) struct Subscriptions<'a> {
 pub(super) struct Subscription<'a> {
     /// Ascending.
     pub(super) topics: &'a Arc<[Uuid]>,
+    /// The same as indexes in the space, which notes them: with many subscriptions, looking topics up is most of the work.
+    pub(super) located: Vec<u32>,
     /// Ascending.
     pub(super) members: Vec<u32>,
 }
@@ -33,8 +35,11 @@ impl<'a> Subscriptions<'a> {
             let index = match last {
                 Some((of_last, index)) if Arc::ptr_eq(of_last, topics) => index,
                 _ => *by_topics.entry(Key(topics)).or_insert_with(|| {
-                    let members = Vec::new();
-                    subscriptions.all.push(Subscription { topics, members });
+                    subscriptions.all.push(Subscription {
+                        topics,
+                        located: Vec::with_capacity(topics.len()),
+                        members: Vec::new(),
+                    });
                     subscriptions.all.len() - 1
                 }),
             };
@@ -50,8 +55,8 @@ impl<'a> Subscriptions<'a> {
 
     pub(super) fn by_topic(&self, space: &Space) -> ByTopic {
         let pairs = (0..).zip(&self.all).flat_map(|(index, subscription)| {
-            let topics = subscription.topics.iter().filter_map(|id| space.topic(id));
-            topics.map(move |topic| (topic, index))
+            let topics = subscription.located.iter();
+            topics.map(move |&topic| (topic as usize, index))
         });
         let mut bounds = vec![0; space.topics() + 1];
         for (topic, _) in pairs.clone() {

@@ -28,9 +28,9 @@ import org.apache.kafka.coordinator.group.modern.MemberSubscriptionAndAssignment
 /**
  * Kafka's own server-side assignors, timed in this JVM.
  *
- * Each line of standard input is a question: assignor (uniform, range), members, partitions of each topic, seconds to measure, and
- * then the topics of each subscription ("0-199,200-399"; member i has the i-th of them, in turn blocks), the change (full, join, leave).
- * The answer is one line: median CPU time of a call in ms, partitions that a member gained, least and greatest load.
+ * Each line of standard input is a question: seconds to measure, assignor (uniform, range), members, topics, partitions of each topic,
+ * subscriptions ("0-200;200-300,350-400": two of them, as spans of topics' numbers; the members have them in turn), and what changed
+ * (full, join, leave). The answer is one line: median CPU time of a call in ms, partitions that a member gained, least and greatest load.
  */
 public class Assignors {
     private static final ThreadMXBean THREADS = ManagementFactory.getThreadMXBean();

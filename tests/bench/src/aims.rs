@@ -124,7 +124,7 @@ mod tests {
     fn an_aim_is_judged_only_where_both_sides_were_measured() {
         let mut results = Results::default();
         results.record(Work::Heartbeat, Route::Convoke, [(Figure::CpuUsPerRequest, 5.0)].into());
-        let outcomes = |results| outcomes(results, &Results::default());
+        let outcomes = |results: &Results| outcomes(results, &Results::default());
         assert_eq!(outcomes(&results), []);
         results.record(Work::Heartbeat, Route::Direct, [(Figure::CpuUsPerRequest, 16.0)].into());
         let outcomes = outcomes(&results);

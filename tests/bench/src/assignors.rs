@@ -22,8 +22,8 @@ const PARTITIONS_OF_TOPIC: usize = MEMBERS * PARTITIONS_EACH / TOPICS;
 
 /// Seconds for each case in each round: thousands of calls of the fast ones, some of the slow ones.
 const SECONDS: f64 = 0.5;
-/// The same in the round that is not counted, in which the JVM compiles.
-const SECONDS_TO_WARM_UP: f64 = 3.0;
+/// The same for Kafka in the round that is not counted, in which the JVM compiles.
+const SECONDS_TO_COMPILE: f64 = 3.0;
 
 /// What is assigned, and by which assignor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -151,7 +151,6 @@ pub fn measure(rounds: u32, routes: &[Route]) -> Result<Results<Case>> {
     let mut ours = routes.contains(&Route::Convoke).then(Ours::default);
     for round in 0..=rounds {
         eprintln!("assignors, round {round} of {rounds}");
-        let seconds = if round == 0 { SECONDS_TO_WARM_UP } else { SECONDS };
         for case in Case::ALL {
             let mut record = |route, sample: Sample| {
                 if round > 0 {
@@ -159,10 +158,11 @@ pub fn measure(rounds: u32, routes: &[Route]) -> Result<Results<Case>> {
                 }
             };
             if let Some(kafka) = &mut kafka {
+                let seconds = if round == 0 { SECONDS_TO_COMPILE } else { SECONDS };
                 record(Route::Direct, kafka.round(case, seconds)?);
             }
             if let Some(ours) = &mut ours {
-                record(Route::Convoke, ours.round(case, seconds)?);
+                record(Route::Convoke, ours.round(case, SECONDS)?);
             }
         }
     }

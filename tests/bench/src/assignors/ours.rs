@@ -1,6 +1,7 @@
 //! Convoke's assignors, called as its coordinator calls them.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::hint::black_box;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -23,12 +24,14 @@ pub(super) struct Ours {
 
 impl Ours {
     pub(super) fn round(&mut self, case: Case, seconds: f64) -> Result<Sample> {
-        if !self.groups.contains_key(&case) {
-            let group = group(case)?;
-            let outcome = outcome(case, &group)?;
-            self.groups.insert(case, (group, outcome));
-        }
-        let (group, outcome) = &self.groups[&case];
+        let (group, outcome) = match self.groups.entry(case) {
+            Entry::Occupied(entry) => entry.into_mut(),
+            Entry::Vacant(entry) => {
+                let group = group(case)?;
+                let outcome = outcome(case, &group)?;
+                entry.insert((group, outcome))
+            }
+        };
         let mut times = Vec::new();
         let end = Instant::now() + Duration::from_secs_f64(seconds);
         while times.len() < 3 || Instant::now() < end {
