@@ -42,7 +42,7 @@ pub static KEYS: &[Key] = &[
     without_default("upstream.sasl.password_file"),
     key("upstream.connect_timeout", "5s"),
     key("upstream.request_timeout", "15s"),
-    key("upstream.metadata_refresh", "30s"),
+    key("upstream.metadata_refresh", "5s"),
     key("listen.bootstrap", "127.0.0.1:19092"),
     without_default("listen.nodes"),
     without_default("listen.advertise"),

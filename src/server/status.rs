@@ -90,7 +90,9 @@ impl Status {
         upstream
             .metadata_age_seconds
             .set(health.metadata_age.unwrap_or_default().as_secs_f64());
-        raise(&upstream.failures, self.upstream.cluster().state().failures);
+        let state = self.upstream.cluster().state();
+        raise(&upstream.failures, state.failures);
+        raise(&upstream.topic_changes, state.topic_changes);
         if let Some(stats) = self.store.get() {
             let store = &self.metrics.store;
             raise(&store.batches, stats.batches());

@@ -70,6 +70,7 @@ pub struct UpstreamMetrics {
     pub metadata_age_seconds: Gauge,
     /// Requests of our own (not of clients) that failed.
     pub failures: IntCounter,
+    pub topic_changes: IntCounter,
 }
 
 /// What it takes to let users do only what the upstream lets them.
@@ -257,6 +258,10 @@ impl UpstreamMetrics {
             failures: make.counter(
                 "convoke_upstream_failures_total",
                 "Requests of Convoke's own to the upstream that failed.",
+            ),
+            topic_changes: make.counter(
+                "convoke_upstream_topic_changes_total",
+                "Times that the groups were told of other topics, partitions or racks than before.",
             ),
         }
     }

@@ -103,6 +103,8 @@ pub struct UpstreamState {
     pub nodes_connected: usize,
     /// Requests and dials of our own that failed, since the start.
     pub failures: u64,
+    /// Times that the coordinator was told of other topics than before, since the first picture.
+    pub topic_changes: u64,
 }
 
 /// The picture of the cluster and how to ask for what it lacks. Clones are cheap and see the same.
@@ -160,6 +162,11 @@ impl ClusterWatch {
     /// Asks for a fresh picture soon; requests that come together make one.
     pub fn request_refresh(&self) {
         self.shared.request_refresh();
+    }
+
+    /// Somebody has changed topics: the picture is looked at soon, and once more when every broker has heard of it.
+    pub fn topics_changed(&self) {
+        self.shared.topics_changed();
     }
 
     /// Takes topics that were there once, by their ids: those that are certainly gone are told to the receiver of

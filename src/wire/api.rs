@@ -55,6 +55,15 @@ pub fn find(key: i16) -> Option<&'static Api> {
     APIS.get(usize::try_from(key).ok()?)
 }
 
+/// Whether a request of this API may change which topics there are, their partitions, or where those are kept.
+#[must_use]
+pub const fn changes_topics(key: i16) -> bool {
+    matches!(
+        key,
+        CREATE_TOPICS | DELETE_TOPICS | CREATE_PARTITIONS | ALTER_PARTITION_REASSIGNMENTS
+    )
+}
+
 // The keys that code outside the table speaks of.
 pub const PRODUCE: i16 = 0;
 pub const FETCH: i16 = 1;
@@ -70,9 +79,14 @@ pub const DESCRIBE_GROUPS: i16 = 15;
 pub const LIST_GROUPS: i16 = 16;
 pub const SASL_HANDSHAKE: i16 = 17;
 pub const API_VERSIONS: i16 = 18;
+pub const CREATE_TOPICS: i16 = 19;
+pub const DELETE_TOPICS: i16 = 20;
 pub const DESCRIBE_CONFIGS: i16 = 32;
 pub const SASL_AUTHENTICATE: i16 = 36;
+pub const CREATE_PARTITIONS: i16 = 37;
 pub const DELETE_GROUPS: i16 = 42;
+pub const INCREMENTAL_ALTER_CONFIGS: i16 = 44;
+pub const ALTER_PARTITION_REASSIGNMENTS: i16 = 45;
 pub const OFFSET_DELETE: i16 = 47;
 pub const DESCRIBE_QUORUM: i16 = 55;
 pub const DESCRIBE_CLUSTER: i16 = 60;

@@ -120,3 +120,25 @@ async fn a_node_without_a_port_is_out_of_reach_and_the_others_are_not() {
     assert_eq!(told.host, "node-2.has-no-convoke-listener.invalid");
     assert!(fixture.metric("convoke_listener_failures_total") >= 1.0);
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_request_that_changes_topics_has_the_cluster_looked_at_soon() {
+    const CREATE_TOPICS: i16 = 19;
+    let mut fixture = Fixture::start().await;
+    let second = Mock::joining(Arc::clone(&fixture.mock.nodes)).await;
+    let (mut client, mut upstream) = fixture.client_and_upstream().await;
+    // By itself the picture would be looked at in a minute.
+    fixture
+        .mock
+        .nodes
+        .lock()
+        .expect("not poisoned")
+        .insert(SECOND, second.address);
+    let ask = request(CREATE_TOPICS, 2, 9, &[0; 9]);
+    client.send(&ask).await;
+    assert_eq!(upstream.frame().await, ask);
+    let answer = response(CREATE_TOPICS, 2, 9, &[0; 8]);
+    upstream.send(&answer).await;
+    assert_eq!(client.frame().await, answer);
+    listener_of_second(&fixture).await;
+}

@@ -47,11 +47,13 @@ fn topics_are_followed_through_their_life() -> Result<()> {
         assert_eq!(deleted.len(), 1);
         assert_eq!((&*deleted[0].name, deleted[0].id), ("orders", orders.id));
         assert!(!world.cluster().snapshot().topics.by_name.contains_key("orders"));
+        assert_eq!(world.cluster().told_topics().by_id(&orders.id), None);
 
         kafka.create_topic("orders", 1)?;
         world.wait("orders again", |cluster| cluster.topics.by_name.contains_key("orders"))?;
         let again = world.cluster().snapshot().topics.by_name["orders"].clone();
         assert_ne!(again.id, orders.id);
+        assert_eq!(world.cluster().told_topics().by_id(&again.id), Some(&again));
         topics(&kafka, &["--delete", "--topic", "orders"])?;
         kafka.create_topic("orders", 3)?;
         let deleted = world.next_deletion()?;

@@ -20,6 +20,7 @@ use super::splicing::{SPLICE_MIN, Splice, SpliceError, Towards};
 use crate::proxy::rewrite::{EndpointScrubber, Treatment, treatment};
 use crate::proxy::stream::{Behind, ReadSide, WriteSide};
 use crate::upstream::UpstreamError;
+use crate::wire::api;
 use crate::wire::frame::{LENGTH_SIZE, Parsed, ResponseHead, frame_len};
 
 /// Answers up to here are collected, longer ones are written from where they are.
@@ -145,7 +146,8 @@ impl<'a> Responses<'a> {
             .upstream_seconds
             .observe((first_byte - forwarded.received).as_secs_f64());
         metrics.response_bytes.inc_by(size as u64);
-        match treatment(forwarded.api_key, forwarded.api_version) {
+        let api_key = forwarded.api_key;
+        match treatment(api_key, forwarded.api_version) {
             _ if forwarded.sasl.is_some() => self.sasl_answer(forwarded, size).await?,
             Treatment::Untouched => self.copy(size, None).await?,
             Treatment::GatheredOrScrubbed if size > self.held_max() => self.scrub(&forwarded, size).await?,
@@ -153,6 +155,9 @@ impl<'a> Responses<'a> {
             Treatment::Gathered => self.rewrite(&forwarded, size).await?,
         }
         metrics.ours_seconds.observe(first_byte.elapsed().as_secs_f64());
+        if api::changes_topics(api_key) {
+            self.ctx.services.cluster.topics_changed();
+        }
         Ok(())
     }
 

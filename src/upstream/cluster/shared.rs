@@ -1,7 +1,7 @@
 //! The published picture, and the ways to the nodes in it.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -32,7 +32,10 @@ pub struct Shared {
     changes: watch::Sender<u64>,
     /// What the coordinator is told of the topics.
     told: watch::Sender<Arc<Topics>>,
+    changes_told: AtomicU64,
     refresh: Notify,
+    /// Topics may have changed, and the next picture may not show it yet.
+    second_look: AtomicBool,
     /// Topics that were there once and that the picture does not show, by their ids; the watcher takes them.
     missing: Mutex<BTreeMap<Uuid, Text>>,
     health: Mutex<Health>,
@@ -67,7 +70,9 @@ impl Shared {
             writing: Mutex::default(),
             changes: watch::Sender::new(0),
             told: watch::Sender::new(Arc::default()),
+            changes_told: AtomicU64::new(0),
             refresh: Notify::new(),
+            second_look: AtomicBool::new(false),
             missing: Mutex::default(),
             other_cluster: AtomicBool::new(false),
             health: Mutex::new(Health {
@@ -132,6 +137,9 @@ impl Shared {
             let next = told::next(told, &self.snapshot().topics, deletions);
             let differs = !Arc::ptr_eq(told, &next);
             *told = next;
+            if differs {
+                self.changes_told.fetch_add(1, Ordering::Relaxed);
+            }
             differs
         });
     }
@@ -154,6 +162,16 @@ impl Shared {
 
     pub fn request_refresh(&self) {
         self.refresh.notify_one();
+    }
+
+    pub fn topics_changed(&self) {
+        self.second_look.store(true, Ordering::Relaxed);
+        self.request_refresh();
+    }
+
+    /// Whether topics were said to have changed since the last time.
+    pub fn take_second_look(&self) -> bool {
+        self.second_look.swap(false, Ordering::Relaxed)
     }
 
     /// Resolves when a refresh was asked for since the last time.
@@ -218,6 +236,7 @@ impl Shared {
                 .filter(|address| self.pool.is_live(address))
                 .count(),
             failures: self.pool.failures(),
+            topic_changes: self.changes_told.load(Ordering::Relaxed),
         }
     }
 

@@ -28,6 +28,12 @@ const SPACING: Duration = Duration::from_millis(250);
 const SHARE: u32 = 10;
 const FIRST_DELAY: Duration = Duration::from_millis(250);
 const MAX_DELAY: Duration = Duration::from_secs(3);
+/// Refreshes that nobody asks for take one part in so many of the time at most, unless that made them rarer than
+/// [`RARER`] times.
+const SHARE_UNASKED: u32 = 100;
+const RARER: u32 = 12;
+/// A broker may hear of a change a little after the one that made it: the picture is looked at again so long after.
+const SECOND_LOOK: Duration = Duration::from_secs(1);
 /// While the upstream is out of reach the log says so again this often.
 const REMINDER: Duration = Duration::from_secs(60);
 
@@ -44,6 +50,7 @@ pub fn spawn(
         deletions: Deletions::default(),
         keepers: BTreeMap::new(),
         turn: 0,
+        second_look: None,
         last_line: None,
     };
     tokio::spawn(async move { shutdown.run_until_cancelled(watcher.run()).await });
@@ -57,6 +64,8 @@ struct Watcher {
     keepers: BTreeMap<i32, Keeper>,
     /// Which live node is asked first; goes round.
     turn: usize,
+    /// When the picture is to be looked at again because topics were changed.
+    second_look: Option<Instant>,
     /// When what kind of failure was told last.
     last_line: Option<(Instant, Discriminant<UpstreamError>)>,
 }
@@ -78,6 +87,11 @@ impl Watcher {
         let mut backoff = Backoff::new(FIRST_DELAY, MAX_DELAY);
         loop {
             let started = Instant::now();
+            if self.shared.take_second_look() {
+                self.second_look = Some(started + SECOND_LOOK);
+            } else if self.second_look.is_some_and(|due| due <= started) {
+                self.second_look = None;
+            }
             let outcome = self.look().await;
             self.report(outcome.as_ref().err());
             match outcome {
@@ -94,7 +108,11 @@ impl Watcher {
     /// Until the picture is to be refreshed: because of its age, a request, or a deletion to confirm.
     async fn rest(&self, started: Instant) {
         let spacing = SPACING.max(started.elapsed() * SHARE).min(self.refresh.max(SPACING));
-        let mut due = started + self.refresh;
+        let pause = started.elapsed() * SHARE_UNASKED;
+        let mut due = started + pause.max(self.refresh).min(self.refresh * RARER);
+        if let Some(second_look) = self.second_look {
+            due = due.min(second_look.max(started + spacing));
+        }
         if let Some(question) = self.deletions.next_question() {
             due = due.min(question.max(started + spacing));
         }
