@@ -193,7 +193,7 @@ fn session_bounds(reader: &mut Reader, config: &Config) {
     let [min, max] = ["group.min.session.timeout.ms", "group.max.session.timeout.ms"];
     let value = |name: &str| {
         let text = config.settings.get(name)?;
-        settings::find(name)?.parse(text).ok()
+        settings::find(name)?.parse(text).ok()?.parse::<i64>().ok()
     };
     if let (Some(low), Some(high)) = (value(min), value(max))
         && low > high

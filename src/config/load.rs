@@ -261,7 +261,7 @@ impl Reader {
         for setting in settings::SETTINGS {
             let key = format!("{SETTINGS_SECTION}.{}", setting.name);
             if let Some(value) = self.optional(&key, |text| setting.parse(text)) {
-                values.insert(setting.name.to_owned(), value.to_string());
+                values.insert(setting.name.to_owned(), value);
             }
         }
         values

@@ -1,22 +1,27 @@
 //! The settings that have to do with groups: read from a broker (DescribeConfigs), overridden by our own file, and the
 //! coordinator's settings made of both.
 
+mod consumer;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use kafka_protocol::messages::DescribeConfigsRequest;
 use kafka_protocol::messages::describe_configs_request::DescribeConfigsResource;
-use kafka_protocol::messages::describe_configs_response::DescribeConfigsResult;
+use kafka_protocol::messages::describe_configs_response::{DescribeConfigsResourceResult, DescribeConfigsResult};
 use kafka_protocol::protocol::StrBytes;
 
 use super::UpstreamError;
 use super::cluster::ClusterWatch;
 use super::node::Node;
+use crate::config::settings;
 use crate::coordinator::settings::Settings;
 use crate::wire::error_code::ErrorCode;
 
 /// The resource type of a broker's own configuration.
 const BROKER: i8 = 4;
+/// The source of a value that nobody has set.
+const DEFAULT_CONFIG: i8 = 5;
 /// Kafka's default of `offsets.topic.num.partitions`.
 const DEFAULT_PARTITIONS: u32 = 50;
 
@@ -31,18 +36,6 @@ pub const METADATA_MAX_BYTES: &str = "offset.metadata.max.bytes";
 pub const RETENTION_MINUTES: &str = "offsets.retention.minutes";
 pub const RETENTION_CHECK_INTERVAL: &str = "offsets.retention.check.interval.ms";
 pub const OFFSETS_PARTITIONS: &str = "offsets.topic.num.partitions";
-
-/// The names that may be overridden: what the coordinator uses.
-const KNOWN: [&str; 8] = [
-    GROUP_MAX_SIZE,
-    INITIAL_REBALANCE_DELAY,
-    MAX_SESSION_TIMEOUT,
-    METADATA_MAX_BYTES,
-    MIN_SESSION_TIMEOUT,
-    OFFSETS_PARTITIONS,
-    RETENTION_CHECK_INTERVAL,
-    RETENTION_MINUTES,
-];
 
 /// Asks any node for its own settings.
 ///
@@ -119,10 +112,14 @@ fn refused(address: &str, error: ErrorCode) -> UpstreamError {
 fn group_settings(result: &DescribeConfigsResult) -> impl Iterator<Item = (String, String)> {
     let about_groups =
         |name: &str| name.starts_with("group.") || name.starts_with("offsets.") || name == METADATA_MAX_BYTES;
+    // What nobody has set about consumer groups is as it is here: an old broker's default says only how far it had come.
+    let only_default = |config: &DescribeConfigsResourceResult| {
+        config.config_source == DEFAULT_CONFIG && config.name.starts_with(consumer::PREFIX)
+    };
     let configs = result
         .configs
         .iter()
-        .filter(move |config| about_groups(config.name.as_str()));
+        .filter(move |config| about_groups(config.name.as_str()) && !only_default(config));
     configs.filter_map(|config| {
         let value = config.value.as_ref()?;
         Some((config.name.to_string(), value.to_string()))
@@ -139,8 +136,9 @@ pub fn build(broker: &BTreeMap<String, String>, overrides: &BTreeMap<String, Str
         overrides,
         problems: Vec::new(),
     };
-    for name in overrides.keys().filter(|name| !KNOWN.contains(&name.as_str())) {
-        let known = KNOWN.join(", ");
+    for name in overrides.keys().filter(|name| settings::find(name).is_none()) {
+        let known: Vec<_> = settings::SETTINGS.iter().map(|setting| setting.name).collect();
+        let known = known.join(", ");
         reader
             .problems
             .push(format!("{name}: not a setting of the coordinator; those are {known}"));
@@ -162,7 +160,7 @@ pub fn build(broker: &BTreeMap<String, String>, overrides: &BTreeMap<String, Str
         offsets_retention_check_interval_ms: reader
             .number(RETENTION_CHECK_INTERVAL, 1, i64::MAX)
             .unwrap_or(default.offsets_retention_check_interval_ms),
-        ..default
+        ..consumer::read(&mut reader)
     };
     reader.number(OFFSETS_PARTITIONS, 1, i32_max);
     let (min, max) = (
@@ -214,6 +212,16 @@ impl Reader<'_> {
         number
     }
 
+    /// A value as it stands, and whether it is ours.
+    fn text(&self, name: &str) -> Option<(String, bool)> {
+        let ours = self.overrides.get(name).map(|value| (value.clone(), true));
+        ours.or_else(|| Some((self.broker.get(name)?.clone(), false)))
+    }
+
+    fn problem(&mut self, problem: String) {
+        self.problems.push(problem);
+    }
+
     fn i32(&mut self, name: &str, min: i32, default: i32) -> i32 {
         let number = self.number(name, i64::from(min), i64::from(i32::MAX));
         number.and_then(|number| i32::try_from(number).ok()).unwrap_or(default)
@@ -243,7 +251,6 @@ mod tests {
             ("group.initial.rebalance.delay.ms", "100"),
             ("offsets.retention.minutes", "5"),
             ("offsets.topic.num.partitions", "7"),
-            ("group.consumer.assignors", "uniform,range"),
         ]);
         let ours = map(&[("offsets.retention.minutes", "6"), ("group.max.size", " 10 ")]);
         let settings = build(&broker, &ours).unwrap();

@@ -162,7 +162,7 @@ limits:
 settings:
   group.max.size: 0
   group.max.sise: 7
-  group.consumer.max.size: 7
+  offsets.load.buffer.size: 7
 retention: 7
 ";
     expect_messages(
@@ -176,8 +176,13 @@ retention: 7
             "convoke.yaml:11:11: limits.buffer: 1 is out of range; it may be 4096 to 16777216 bytes",
             "convoke.yaml:13:19: settings.group.max.size: 0 is out of range; Kafka takes 1 to 2147483647",
             "convoke.yaml:14:3: settings.group.max.sise: unknown key; did you mean group.max.size?",
-            "convoke.yaml:15:3: settings.group.consumer.max.size: unknown key; of Kafka's settings these can be given: \
-             group.initial.rebalance.delay.ms, group.max.session.timeout.ms, group.max.size, group.min.session.timeout.ms, \
+            "convoke.yaml:15:3: settings.offsets.load.buffer.size: unknown key; of Kafka's settings these can be given: \
+             group.consumer.assignors, group.consumer.assignment.interval.ms, group.consumer.heartbeat.interval.ms, \
+             group.consumer.max.assignment.interval.ms, group.consumer.max.heartbeat.interval.ms, \
+             group.consumer.max.session.timeout.ms, group.consumer.max.size, group.consumer.migration.policy, \
+             group.consumer.min.assignment.interval.ms, group.consumer.min.heartbeat.interval.ms, \
+             group.consumer.min.session.timeout.ms, group.consumer.regex.refresh.interval.ms, \
+             group.consumer.session.timeout.ms, group.initial.rebalance.delay.ms, group.max.session.timeout.ms, group.max.size, group.min.session.timeout.ms, \
              offset.metadata.max.bytes, offsets.retention.check.interval.ms, offsets.retention.minutes, \
              offsets.topic.num.partitions",
             "convoke.yaml:16:1: retention: unknown key; here can stand: upstream, listen, admin, store, groups, limits, \
