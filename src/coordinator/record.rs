@@ -235,9 +235,10 @@ impl OffsetValue {
     const TOPIC_ID_TAG: u32 = 0;
 
     fn to_bytes(&self) -> Bytes {
-        let capacity = self.metadata.len() + 48;
+        // As it comes out where the metadata is short: bytes that fill their memory need no second piece of it.
+        let capacity = self.metadata.len() + if self.topic_id.is_nil() { 22 } else { 40 };
         if let Some(expire_timestamp_ms) = self.expire_timestamp_ms {
-            let mut out = Writer::new(1, capacity);
+            let mut out = Writer::new(1, self.metadata.len() + 26);
             out.int64(self.offset);
             out.text(&self.metadata);
             out.int64(self.commit_timestamp_ms);

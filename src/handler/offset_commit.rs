@@ -10,7 +10,6 @@ use bytes::Bytes;
 use kafka_protocol::messages::offset_commit_request::{OffsetCommitRequestPartition, OffsetCommitRequestTopic};
 use kafka_protocol::messages::offset_commit_response::{OffsetCommitResponsePartition, OffsetCommitResponseTopic};
 use kafka_protocol::messages::{OffsetCommitRequest, OffsetCommitResponse};
-use kafka_protocol::protocol::StrBytes;
 
 use super::access::{Access, Operation};
 use super::call::{Call, Handled};
@@ -18,7 +17,7 @@ use super::convert::{optional_text, text, wire};
 use super::topics::{Lookups, NAMES_UP_TO, named, refusal};
 use super::{Answer, ClientUpstream};
 use crate::coordinator::request::{
-    self as core, OffsetCommitPartition, OffsetCommitTopic, OffsetTopic, Request, Response,
+    self as core, OffsetCommitPartition, OffsetCommitTopic, OffsetTopic, Request, Response, Text,
 };
 use crate::upstream::cluster::Topic;
 use crate::wire::codec;
@@ -98,6 +97,7 @@ async fn check(
     let denied = access.topics(known, Operation::Read).await?;
     let mut places: BTreeMap<OffsetTopic, usize> = BTreeMap::new();
     let mut topics: Vec<CheckedTopic> = Vec::with_capacity(request.topics.len());
+    let mut metadata = Text::from("");
     for (topic, name) in request.topics.iter().zip(names) {
         let asked = named(&topic.name, topic.topic_id);
         let highest = topic.partitions.iter().map(|partition| partition.partition_index).max();
@@ -107,7 +107,7 @@ async fn check(
             Err(error) => Err(error),
         };
         let partitions = topic.partitions.iter().map(|partition| CheckedPartition {
-            commit: to_core_partition(partition),
+            commit: to_core_partition(partition, &mut metadata),
             error: refusal(&found, partition.partition_index),
         });
         let known = places.get(&asked).and_then(|place| topics.get_mut(*place));
@@ -128,9 +128,10 @@ async fn check(
 
 /// One error for everything that the request names.
 fn fail(call: &Call<'_>, request: &OffsetCommitRequest, error: ErrorCode) -> Handled {
+    let mut metadata = Text::from("");
     let topics = request.topics.iter().map(|topic| {
         let partitions = topic.partitions.iter().map(|partition| CheckedPartition {
-            commit: to_core_partition(partition),
+            commit: to_core_partition(partition, &mut metadata),
             error: Some(error),
         });
         CheckedTopic {
@@ -163,12 +164,17 @@ fn to_core(version: i16, request: &OffsetCommitRequest, topics: &[CheckedTopic])
     }
 }
 
-fn to_core_partition(partition: &OffsetCommitRequestPartition) -> OffsetCommitPartition {
+/// `metadata` is that of the partition before: it is the same with most clients, and mostly empty.
+fn to_core_partition(partition: &OffsetCommitRequestPartition, metadata: &mut Text) -> OffsetCommitPartition {
+    let committed = partition.committed_metadata.as_deref().unwrap_or_default();
+    if &**metadata != committed {
+        *metadata = Text::from(committed);
+    }
     OffsetCommitPartition {
         partition: partition.partition_index,
         offset: partition.committed_offset,
         leader_epoch: partition.committed_leader_epoch,
-        metadata: text(partition.committed_metadata.as_ref().unwrap_or(&StrBytes::new())),
+        metadata: Text::clone(metadata),
     }
 }
 

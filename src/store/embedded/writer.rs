@@ -20,8 +20,9 @@ const REOPEN_SHARE: u32 = 10;
 /// After a failure at least so many bytes must be writable before the file counts as usable.
 const PROOF_LEAST: usize = 64 * 1024;
 
-/// For at most so long a transaction waits for those who were just answered, and for half as long as the last one took.
-const GATHER_MAX: Duration = Duration::from_millis(1);
+/// For at most so long a transaction waits for those who were just answered: about as long as some thirty of them need to come
+/// back.
+const GATHER_TIME: Duration = Duration::from_micros(500);
 
 /// Opens the file; called again after every failure.
 pub(super) type Opener = Box<dyn Fn(Attempt) -> Result<LoggedFile, StoreError> + Send>;
@@ -70,12 +71,10 @@ impl Writer {
 
     /// Works until the queue is closed and empty, then closes the file.
     pub(super) fn run(mut self) {
-        let (mut answered, mut patience) = (0, Duration::ZERO);
-        while let Some(tasks) = self.queue.take(answered, patience) {
-            let started = Instant::now();
+        let mut answered = 0;
+        while let Some(tasks) = self.queue.take(answered, GATHER_TIME) {
             answered = tasks.len();
             self.work(tasks);
-            patience = (started.elapsed() / 2).min(GATHER_MAX);
         }
         if let Some(file) = self.file.take() {
             // Everything acknowledged is durable already; an error here only costs the next start a repair.
