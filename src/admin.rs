@@ -16,11 +16,13 @@ mod server;
 
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
 
 pub use readiness::{Listening, Readiness, Shards, UpstreamHealth};
 pub use server::{Admin, AdminError};
 
 use crate::coordinator::request::ShardView;
+use crate::coordinator::topics::Topics;
 
 /// A future that a subject gives out.
 pub type SubjectFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -32,6 +34,9 @@ pub trait Subject: Send + Sync + 'static {
 
     /// Every shard's view; `None` for a shard that cannot tell now.
     fn views(&self) -> SubjectFuture<'_, Vec<Option<ShardView>>>;
+
+    /// The upstream's topics, which consumer groups know by their ids alone.
+    fn topics(&self) -> Arc<Topics>;
 
     /// All metrics as text, with the gauges about groups counted from these views. May take milliseconds.
     ///

@@ -2,6 +2,7 @@
 
 pub mod api_metrics;
 pub mod close_reason;
+pub mod consumer_group_metrics;
 pub mod log;
 pub mod log_limit;
 pub mod metrics;

@@ -5,10 +5,13 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::assignment;
+use crate::coordinator::partitions::Partitions;
 use crate::coordinator::request::{GroupView, MemberView, ShardView};
+use crate::coordinator::topics::Topics;
 
 /// The protocol type of consumers, whose assignments can be read.
 const CONSUMER: &str = "consumer";
+const CLASSIC: &str = "classic";
 
 #[derive(Debug, Serialize)]
 struct Report<'a> {
@@ -34,6 +37,16 @@ struct Group<'a> {
     pending_members: usize,
     /// Partitions with a committed offset.
     committed_offsets: usize,
+    /// A consumer group's; null for classic ones.
+    consumer: Option<Consumer>,
+}
+
+/// How far a consumer group is on the way to its target; `generation_id` is its epoch.
+#[derive(Debug, Serialize)]
+struct Consumer {
+    assignment_epoch: i32,
+    partitions_to_revoke: usize,
+    partitions_to_assign: usize,
 }
 
 #[derive(Debug, Serialize)]
@@ -49,15 +62,28 @@ struct Member<'a> {
     /// Topics and partitions of a consumer; null for other protocol types, and for bytes that are no assignment.
     assignment: Option<BTreeMap<String, Vec<i32>>>,
     assignment_bytes: usize,
+    /// A consumer group's; null in classic ones.
+    consumer: Option<ConsumerMember>,
+}
+
+/// A member of a consumer group on the way to its target.
+#[derive(Debug, Serialize)]
+struct ConsumerMember {
+    epoch: i32,
+    state: &'static str,
+    /// `classic` for one that still speaks the classic protocol.
+    protocol: &'static str,
+    partitions_to_revoke: usize,
+    partitions_to_assign: usize,
 }
 
 /// The JSON, groups in the order of their ids.
-pub(super) fn report(views: &[Option<ShardView>]) -> Vec<u8> {
+pub(super) fn report(views: &[Option<ShardView>], topics: &Topics) -> Vec<u8> {
     let mut groups: Vec<Group<'_>> = views
         .iter()
         .flatten()
         .flat_map(|view| &view.groups)
-        .map(group)
+        .map(|view| group(view, topics))
         .collect();
     groups.sort_by(|left, right| left.group_id.cmp(right.group_id));
     let report = Report {
@@ -67,8 +93,9 @@ pub(super) fn report(views: &[Option<ShardView>]) -> Vec<u8> {
     serde_json::to_vec_pretty(&report).unwrap_or_default()
 }
 
-fn group(view: &GroupView) -> Group<'_> {
+fn group<'a>(view: &'a GroupView, topics: &Topics) -> Group<'a> {
     let is_consumer = view.protocol_type.as_deref() == Some(CONSUMER);
+    let members = view.members.iter();
     Group {
         group_id: &view.group_id,
         group_type: &view.group_type,
@@ -78,13 +105,19 @@ fn group(view: &GroupView) -> Group<'_> {
         protocol_type: view.protocol_type.as_deref(),
         protocol_name: view.protocol_name.as_deref(),
         leader: view.leader.as_deref(),
-        members: view.members.iter().map(|view| member(view, is_consumer)).collect(),
+        members: members.map(|view| member(view, is_consumer, topics)).collect(),
         pending_members: view.pending_members,
         committed_offsets: view.offsets,
+        consumer: view.consumer.as_ref().map(|consumer| Consumer {
+            assignment_epoch: consumer.assignment_epoch,
+            partitions_to_revoke: consumer.partitions_to_revoke,
+            partitions_to_assign: consumer.partitions_to_assign,
+        }),
     }
 }
 
-fn member(view: &MemberView, is_consumer: bool) -> Member<'_> {
+fn member<'a>(view: &'a MemberView, is_consumer: bool, topics: &Topics) -> Member<'a> {
+    let consumer = view.consumer.as_ref();
     Member {
         member_id: &view.member_id,
         group_instance_id: view.group_instance_id.as_deref(),
@@ -93,7 +126,26 @@ fn member(view: &MemberView, is_consumer: bool) -> Member<'_> {
         session_timeout_ms: view.session_timeout_ms,
         rebalance_timeout_ms: view.rebalance_timeout_ms,
         parked: view.parked,
-        assignment: is_consumer.then(|| assignment::decode(&view.assignment)).flatten(),
+        assignment: match consumer {
+            Some(consumer) => Some(named(&consumer.assigned, topics)),
+            None => is_consumer.then(|| assignment::decode(&view.assignment)).flatten(),
+        },
         assignment_bytes: view.assignment.len(),
+        consumer: consumer.map(|consumer| ConsumerMember {
+            epoch: consumer.member_epoch,
+            state: consumer.state.label(),
+            protocol: if consumer.is_classic { CLASSIC } else { CONSUMER },
+            partitions_to_revoke: consumer.to_revoke,
+            partitions_to_assign: consumer.to_assign,
+        }),
     }
+}
+
+/// Partitions by the names of their topics; by the id of one that is gone.
+fn named(partitions: &Partitions, topics: &Topics) -> BTreeMap<String, Vec<i32>> {
+    let by_topic = partitions.by_topic().map(|(id, partitions)| {
+        let name = topics.by_id(&id).map(|topic| topic.name.to_string());
+        (name.unwrap_or_else(|| id.to_string()), partitions.collect())
+    });
+    by_topic.collect()
 }

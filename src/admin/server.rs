@@ -203,7 +203,7 @@ impl Shared {
 
     async fn groups(&self) -> Answer {
         match self.views().await {
-            Some(views) => answer(StatusCode::OK, JSON, groups::report(&views)),
+            Some(views) => answer(StatusCode::OK, JSON, groups::report(&views, &self.subject.topics())),
             None => answer(
                 StatusCode::SERVICE_UNAVAILABLE,
                 TEXT,

@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use tokio::sync::oneshot;
+use tokio::time::Instant;
 use uuid::Uuid;
 
 use super::appends::Appends;
@@ -14,6 +15,7 @@ use super::event_log::EventLog;
 use super::inspector::{Inspection, inspect};
 use super::reports::Addressee;
 use super::shard_task::Shared;
+use crate::coordinator::event::Event;
 use crate::coordinator::input::{DeletedTopic, Input, Lsn, Now, Output, Ticket};
 use crate::coordinator::record::RawRecord;
 use crate::coordinator::request::{Request, Response, Text};
@@ -227,7 +229,9 @@ impl ActiveShard {
     fn step_for(&mut self, asking: Ticket, now: Now, input: Input) -> Option<Response> {
         let mut answered = None;
         let mut outputs = std::mem::take(&mut self.outputs);
+        let began = Instant::now();
         self.shard.step(now, input, &mut outputs);
+        let took = began.elapsed();
         for output in outputs.drain(..) {
             match output {
                 Output::Reply { ticket, response } if ticket == asking => answered = Some(response),
@@ -242,7 +246,13 @@ impl ActiveShard {
                     self.batch.extend(records.iter().map(|record| record.to_raw()));
                 }
                 Output::Inspect { group_id } => inspect(&self.shared, self.address, group_id),
-                Output::Event(event) => self.log.tell(&event),
+                Output::Event(event) => {
+                    if matches!(event, Event::TargetComputed { .. }) {
+                        // Nearly all of such a step is the assignor's.
+                        self.shared.metrics.consumer_groups.target_computed(took);
+                    }
+                    self.log.tell(&event);
+                }
             }
         }
         self.outputs = outputs;

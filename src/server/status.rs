@@ -7,6 +7,7 @@ use prometheus::IntCounter;
 
 use crate::admin::{Listening, Readiness, Shards, Subject, SubjectFuture, UpstreamHealth};
 use crate::coordinator::request::{Request, Response, ShardView};
+use crate::coordinator::topics::Topics;
 use crate::runtime::Coordinator;
 use crate::store::StoreStats;
 use crate::telemetry::metrics::Metrics;
@@ -141,6 +142,10 @@ impl Subject for Status {
                 })
                 .collect()
         })
+    }
+
+    fn topics(&self) -> Arc<Topics> {
+        Arc::clone(&self.upstream.cluster().snapshot().topics)
     }
 
     fn metrics(&self, views: &[ShardView]) -> Result<String, String> {

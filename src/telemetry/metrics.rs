@@ -11,6 +11,7 @@ use prometheus::{
 
 use super::api_metrics::{ApiMetrics, ApiVecs};
 use super::close_reason::CloseReason;
+use super::consumer_group_metrics::ConsumerGroupMetrics;
 use super::pattern_metrics::PatternMetrics;
 use crate::coordinator::event::{Event, RebalanceReason};
 use crate::wire::api::{self, Route};
@@ -44,6 +45,7 @@ pub struct Metrics {
     unknown_api: ApiMetrics,
     coordinator: CoordinatorMetrics,
     groups: GroupMetrics,
+    pub consumer_groups: ConsumerGroupMetrics,
 }
 
 /// The store's.
@@ -174,6 +176,7 @@ impl Metrics {
             unknown_api,
             coordinator: CoordinatorMetrics::new(&make),
             groups: GroupMetrics::new(&make),
+            consumer_groups: ConsumerGroupMetrics::new(&make),
             registry: registry.clone(),
         };
         metrics.resolve_owned();
@@ -211,6 +214,7 @@ impl Metrics {
     /// Counts what a shard tells.
     pub fn event(&self, event: &Event) {
         self.coordinator.event(event);
+        self.consumer_groups.event(event);
     }
 
     pub(super) fn groups(&self) -> &GroupMetrics {
@@ -357,6 +361,7 @@ impl CoordinatorMetrics {
             }
             Event::GroupEmpty { .. } => self.groups_emptied.inc(),
             Event::MemberRemoved { reason, .. } => inc_reason(&self.members_removed, *reason),
+            // Those of consumer groups are counted on their own.
             Event::GroupEpochBumped { .. }
             | Event::TargetComputed { .. }
             | Event::AssignorFailed { .. }

@@ -11,6 +11,9 @@ use crate::coordinator::request::ShardView;
 /// The states of a classic group, shown even while no group is in them.
 const CLASSIC_STATES: [&str; 5] = ["Empty", "PreparingRebalance", "CompletingRebalance", "Stable", "Dead"];
 
+/// The states of a consumer group.
+const CONSUMER_STATES: [&str; 5] = ["Empty", "Assigning", "Reconciling", "Stable", "Dead"];
+
 /// How many shards are in which state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ShardCounts {
@@ -22,8 +25,9 @@ pub struct ShardCounts {
 impl Metrics {
     /// Sets the gauges about groups. Scrapes come one after the other, so nothing is seen half counted.
     pub fn set_groups(&self, views: &[ShardView]) {
-        let mut states: BTreeMap<(&str, &str), i64> =
-            CLASSIC_STATES.iter().map(|state| (("classic", *state), 0)).collect();
+        let classic = CLASSIC_STATES.map(|state| (("classic", state), 0));
+        let consumer = CONSUMER_STATES.map(|state| (("consumer", state), 0));
+        let mut states: BTreeMap<(&str, &str), i64> = classic.into_iter().chain(consumer).collect();
         let (mut members, mut pending, mut offsets, mut joins, mut syncs) = (0, 0, 0, 0, 0);
         for view in views {
             joins += view.parked_joins;
@@ -39,6 +43,7 @@ impl Metrics {
         for ((group_type, state), count) in states {
             gauges.groups.with_label_values(&[group_type, state]).set(count);
         }
+        self.consumer_groups.set(views.iter().flat_map(|view| &view.groups));
         gauges.members.set(gauge(members));
         gauges.pending_members.set(gauge(pending));
         gauges.offsets.set(gauge(offsets));

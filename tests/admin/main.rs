@@ -7,13 +7,21 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use convoke::admin::{Admin, Listening, Readiness, Shards, Subject, SubjectFuture, UpstreamHealth};
-use convoke::coordinator::request::{GroupView, MemberView, ShardView};
+use convoke::coordinator::partitions::TopicPartition;
+use convoke::coordinator::record::MemberState;
+use convoke::coordinator::request::{ConsumerGroupView, ConsumerMemberView, GroupView, MemberView, ShardView};
+use convoke::coordinator::topics::{Topic, Topics};
 use convoke::telemetry::metrics::Metrics;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::Semaphore;
 use tokio_util::sync::{CancellationToken, DropGuard};
+use uuid::Uuid;
+
+const ORDERS: Uuid = Uuid::from_u128(0xA);
+/// An id that no topic has any more.
+const GONE: Uuid = Uuid::from_u128(0xB);
 
 #[derive(Default)]
 struct StandIn {
@@ -39,6 +47,17 @@ impl Subject for StandIn {
             }
             self.views.clone()
         })
+    }
+
+    fn topics(&self) -> Arc<Topics> {
+        let mut topics = Topics::default();
+        topics.insert(Topic {
+            name: "orders".into(),
+            id: ORDERS,
+            partitions: 3,
+            racks: 0,
+        });
+        Arc::new(topics)
     }
 
     fn metrics(&self, views: &[ShardView]) -> Result<String, String> {
@@ -214,13 +233,58 @@ async fn groups_are_shown_with_their_members_and_decoded_assignments() {
                 "parked": false,
                 "assignment": {"t": [7]},
                 "assignment_bytes": 21,
+                "consumer": null,
             }],
             "pending_members": 0,
             "committed_offsets": 4,
+            "consumer": null,
         }],
         "shards_unavailable": 1,
     });
     assert_eq!(serde_json::from_str::<Value>(&body).expect("JSON"), expected);
+}
+
+#[tokio::test]
+async fn a_consumer_group_is_shown_with_how_far_it_is() {
+    let mut view = view();
+    let group = &mut view.groups[0];
+    group.group_type = "consumer".into();
+    group.consumer = Some(ConsumerGroupView {
+        assignment_epoch: 3,
+        partitions_to_revoke: 1,
+        partitions_to_assign: 2,
+    });
+    let assigned =
+        [(ORDERS, 2), (ORDERS, 0), (GONE, 1)].map(|(topic_id, partition)| TopicPartition { topic_id, partition });
+    group.members[0].assignment = Bytes::new();
+    group.members[0].consumer = Some(ConsumerMemberView {
+        member_epoch: 2,
+        state: MemberState::UnreleasedPartitions,
+        is_classic: true,
+        assigned: Arc::new(assigned.into_iter().collect()),
+        to_revoke: 1,
+        to_assign: 2,
+    });
+    let running = start(StandIn {
+        views: vec![Some(view)],
+        ..StandIn::default()
+    })
+    .await;
+    let (_, _, body) = get(running.address, "/groups").await;
+    let shown: Value = serde_json::from_str(&body).expect("JSON");
+    let group = &shown["groups"][0];
+    let expected = json!({"assignment_epoch": 3, "partitions_to_revoke": 1, "partitions_to_assign": 2});
+    assert_eq!(group["consumer"], expected);
+    let member = &group["members"][0];
+    assert_eq!(member["assignment"], json!({"orders": [0, 2], GONE.to_string(): [1]}));
+    let expected = json!({
+        "epoch": 2,
+        "state": "unreleased_partitions",
+        "protocol": "classic",
+        "partitions_to_revoke": 1,
+        "partitions_to_assign": 2,
+    });
+    assert_eq!(member["consumer"], expected);
 }
 
 #[tokio::test]

@@ -1,8 +1,11 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::*;
-use crate::coordinator::request::{GroupView, ShardView};
+use crate::coordinator::event::EpochReason;
+use crate::coordinator::record::MemberState;
+use crate::coordinator::request::{ConsumerGroupView, ConsumerMemberView, GroupView, MemberView, ShardView};
 use crate::telemetry::scrape::ShardCounts;
 
 fn text(metrics: &Metrics) -> String {
@@ -61,6 +64,104 @@ fn groups_are_counted_by_type_and_state_and_vanish_from_the_count() {
     assert!(shown.contains("convoke_parked_requests{api=\"JoinGroup\"} 4\n"));
     metrics.set_groups(&[]);
     assert!(text(&metrics).contains("convoke_groups{state=\"Empty\",type=\"classic\"} 0\n"));
+}
+
+#[test]
+fn consumer_groups_are_counted_by_state_member_and_partition() {
+    let metrics = Metrics::new();
+    let member = MemberView {
+        member_id: Arc::from("m"),
+        group_instance_id: None,
+        client_id: Arc::from("c"),
+        client_host: Arc::from("/127.0.0.1"),
+        session_timeout_ms: 45_000,
+        rebalance_timeout_ms: 300_000,
+        assignment: bytes::Bytes::new(),
+        parked: false,
+        consumer: Some(ConsumerMemberView {
+            member_epoch: 3,
+            state: MemberState::UnrevokedPartitions,
+            is_classic: false,
+            assigned: Arc::default(),
+            to_revoke: 2,
+            to_assign: 1,
+        }),
+    };
+    let group = GroupView {
+        group_id: Arc::from("g"),
+        group_type: Arc::from("consumer"),
+        state: Arc::from("Reconciling"),
+        protocol_type: None,
+        protocol_name: None,
+        generation_id: 4,
+        leader: None,
+        state_since_ms: 0,
+        members: vec![member],
+        pending_members: 0,
+        offsets: 0,
+        consumer: Some(ConsumerGroupView {
+            assignment_epoch: 4,
+            partitions_to_revoke: 2,
+            partitions_to_assign: 1,
+        }),
+    };
+    let view = ShardView {
+        groups: vec![group],
+        parked_joins: 0,
+        parked_syncs: 0,
+    };
+    metrics.set_groups(&[view]);
+    let shown = text(&metrics);
+    for line in [
+        "convoke_groups{state=\"Reconciling\",type=\"consumer\"} 1\n",
+        "convoke_consumer_group_members{state=\"unrevoked_partitions\"} 1\n",
+        "convoke_consumer_group_members{state=\"stable\"} 0\n",
+        "convoke_consumer_group_partitions_pending{step=\"revoke\"} 2\n",
+        "convoke_consumer_group_partitions_pending{step=\"assign\"} 1\n",
+    ] {
+        assert!(shown.contains(line), "{line}{shown}");
+    }
+}
+
+#[test]
+fn events_of_consumer_groups_are_counted() {
+    let metrics = Metrics::new();
+    let group_id: Arc<str> = Arc::from("g");
+    metrics.event(&Event::GroupEpochBumped {
+        group_id: group_id.clone(),
+        group_epoch: 2,
+        reason: EpochReason::MetadataChanged,
+        member_id: None,
+    });
+    metrics.event(&Event::TargetComputed {
+        group_id: group_id.clone(),
+        group_epoch: 2,
+        assignor: Arc::from("uniform"),
+        members: 1,
+        partitions_moved: 3,
+    });
+    metrics.consumer_groups.target_computed(Duration::from_millis(2));
+    metrics.event(&Event::ConsumerGroupSettled {
+        group_id: group_id.clone(),
+        group_epoch: 2,
+        members: 1,
+        took_ms: 1500,
+    });
+    metrics.event(&Event::GroupConverted {
+        group_id,
+        to: "consumer",
+        members: 2,
+    });
+    let shown = text(&metrics);
+    for line in [
+        "convoke_consumer_group_epoch_bumps_total{reason=\"metadata_changed\"} 1\n",
+        "convoke_consumer_group_partitions_moved_total 3\n",
+        "convoke_consumer_group_assignor_seconds_sum 0.002\n",
+        "convoke_consumer_group_settle_seconds_sum 1.5\n",
+        "convoke_groups_converted_total{to=\"consumer\"} 1\n",
+    ] {
+        assert!(shown.contains(line), "{line}{shown}");
+    }
 }
 
 #[test]
