@@ -5,6 +5,8 @@
 
 mod access;
 mod call;
+mod consumer_group_describe;
+mod consumer_group_heartbeat;
 mod convert;
 mod delegate;
 mod delete_groups;
@@ -20,7 +22,6 @@ mod offset_fetch;
 mod sync_group;
 #[cfg(test)]
 mod tests;
-#[expect(dead_code, reason = "consumer groups' heartbeats ask for it")]
 mod topic_patterns;
 mod topics;
 
@@ -115,6 +116,9 @@ pub async fn handle(
         api::LIST_GROUPS => list_groups::handle(&call, body, access).await,
         api::DELETE_GROUPS => delete_groups::handle(&call, body, access).await,
         api::OFFSET_DELETE => offset_delete::handle(&call, body, access).await,
+        api::CONSUMER_GROUP_HEARTBEAT => consumer_group_heartbeat::handle(&call, body, access).await,
+        // Boxed, since it is seldom asked for and large.
+        api::CONSUMER_GROUP_DESCRIBE => Box::pin(consumer_group_describe::handle(&call, body, access)).await,
         key => return Answer::Close(format!("api {key} is no group API")),
     };
     answer.unwrap_or_else(|error| {

@@ -26,6 +26,12 @@ impl Topics {
         Some(old)
     }
 
+    /// Whether the upstream gives topics ids (KIP-516), without which consumer groups have no names for partitions.
+    #[must_use]
+    pub fn have_ids(&self) -> bool {
+        self.by_name.is_empty() || !self.name_by_id.is_empty()
+    }
+
     #[must_use]
     pub fn by_id(&self, id: &Uuid) -> Option<&Topic> {
         self.name_by_id.get(id).and_then(|name| self.by_name.get(name))

@@ -193,6 +193,19 @@ impl<'a, U: ClientUpstream> Access<'a, U> {
         Ok(denied)
     }
 
+    /// The operations that the user may do with each group, as answers carry them where a client asks for them.
+    ///
+    /// # Errors
+    /// A retriable one where that is not known.
+    pub(super) async fn operations(&mut self, group_ids: &[Text]) -> Result<BTreeMap<Text, i32>, ErrorCode> {
+        let mut told = BTreeMap::new();
+        for group_ids in group_ids.chunks(AT_ONCE) {
+            self.metrics().probes.inc();
+            told.extend(probe::operations(self.call, self.upstream, group_ids).await?);
+        }
+        Ok(told)
+    }
+
     /// The groups that the user may not see in a list. One that may be described is seen wherever it is coordinated.
     ///
     /// # Errors

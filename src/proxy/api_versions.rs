@@ -18,6 +18,13 @@ use crate::wire::codec::{self, WireError};
 use crate::wire::error_code::ErrorCode;
 use crate::wire::newest::api_versions::{ApiVersionsRequest, encode_response};
 
+/// Whether the upstream's topics have ids (KIP-516).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TopicIds {
+    Given,
+    Missing,
+}
+
 /// What clients of one address are offered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Offer(NodeVersions);
@@ -32,13 +39,17 @@ impl Offer {
     ///   nothing: one that is offered OffsetCommit v9 by Kafka 3.8 speaks v9. (Capping below what the upstream has
     ///   would break them.) An owned API that the upstream does not know, or knows only in versions that we do not,
     ///   is offered as we have it.
+    /// * ConsumerGroupHeartbeat and ConsumerGroupDescribe: as we have them, whatever the upstream has. Nothing but the presence
+    ///   of the first makes stock clients speak the protocol, librdkafka only that of its version 1, and brokers list both in
+    ///   version 0 while they refuse them. They are named by the ids of topics: an upstream without `topic_ids` has neither.
     /// * ApiVersions itself: as we have it, since it never goes up.
     /// * Refused and unknown APIs: not at all.
     #[must_use]
-    pub fn of(upstream: &NodeVersions) -> Self {
-        let ranges = api::APIS
-            .iter()
-            .map(|api| (api.key, range(api, upstream.apis.get(&api.key).copied())));
+    pub fn of(upstream: &NodeVersions, topic_ids: TopicIds) -> Self {
+        let ranges = api::APIS.iter().map(|api| {
+            let theirs = upstream.apis.get(&api.key).copied();
+            (api.key, range(api, theirs, topic_ids))
+        });
         let apis: BTreeMap<_, _> = ranges.filter_map(|(key, range)| Some((key, range?))).collect();
         let supported = upstream.supported_features.iter().filter_map(|(name, min, max)| {
             let max = (*max).min(highest_level(name, &apis)?);
@@ -102,11 +113,15 @@ pub fn intersection<'a>(nodes: impl IntoIterator<Item = &'a NodeVersions>) -> Op
     }))
 }
 
-fn range(api: &Api, upstream: Option<(i16, i16)>) -> Option<(i16, i16)> {
+/// What only groups of KIP-848 need.
+const CONSUMER_GROUPS: [i16; 2] = [api::CONSUMER_GROUP_HEARTBEAT, api::CONSUMER_GROUP_DESCRIBE];
+
+fn range(api: &Api, upstream: Option<(i16, i16)>, topic_ids: TopicIds) -> Option<(i16, i16)> {
     let ours = (api.min, api.max);
     let both = upstream.and_then(|theirs| meet(ours, theirs));
     match api.route {
         Route::Own if api.key == api::API_VERSIONS => Some(ours),
+        Route::Own if CONSUMER_GROUPS.contains(&api.key) => (topic_ids == TopicIds::Given).then_some(ours),
         Route::Own => both.or(Some(ours)),
         Route::Forward | Route::Rewrite => both,
         Route::Refuse => None,

@@ -58,15 +58,38 @@ pub(super) async fn groups(
     upstream: &mut impl ClientUpstream,
     group_ids: &[Text],
 ) -> Result<Vec<(Text, Said)>, ErrorCode> {
+    let groups = described(call, upstream, group_ids).await?;
+    let groups = groups.iter();
+    Ok(groups
+        .filter_map(|group| Some((text(&group.group_id), about_group(group)?)))
+        .collect())
+}
+
+/// The operations that the user may do with the groups, as Kafka's own answers carry them. A group of which nothing was said is
+/// missing.
+pub(super) async fn operations(
+    call: &Call<'_>,
+    upstream: &mut impl ClientUpstream,
+    group_ids: &[Text],
+) -> Result<Vec<(Text, i32)>, ErrorCode> {
+    let groups = described(call, upstream, group_ids).await?;
+    let told = groups.iter().filter(|group| group.error_code == ErrorCode::NONE.0);
+    Ok(told
+        .map(|group| (text(&group.group_id), group.authorized_operations))
+        .collect())
+}
+
+async fn described(
+    call: &Call<'_>,
+    upstream: &mut impl ClientUpstream,
+    group_ids: &[Text],
+) -> Result<Vec<DescribedGroup>, ErrorCode> {
     let version = call.version_of(DESCRIBE_GROUPS, DESCRIBE_GROUPS_NEWEST);
     let request = DescribeGroupsRequest::default()
         .with_groups(group_ids.iter().map(|group_id| wire(group_id).into()).collect())
         .with_include_authorized_operations(true);
     let response: DescribeGroupsResponse = call.ask_api(DESCRIBE_GROUPS, upstream, version, &request).await?;
-    let groups = response.groups.iter();
-    Ok(groups
-        .filter_map(|group| Some((text(&group.group_id), about_group(group)?)))
-        .collect())
+    Ok(response.groups)
 }
 
 fn about_group(group: &DescribedGroup) -> Option<Said> {

@@ -1,6 +1,6 @@
 //! Whoever the upstream would let is served, nobody else is, and the upstream is asked no more than it takes.
 
-mod rules;
+pub(super) mod rules;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
@@ -30,7 +30,7 @@ fn changing(rules: &Arc<Mutex<Rules>>) -> Upstream {
     Upstream::answering(move |asked| rules.lock().expect("not poisoned").answer(asked))
 }
 
-async fn checking() -> Setup {
+pub(super) async fn checking() -> Setup {
     let setup = Setup::with(Options {
         authorizer: true,
         ..Options::default()
@@ -40,7 +40,7 @@ async fn checking() -> Setup {
 }
 
 /// Makes what is known of the user old.
-async fn forget(setup: &Setup) {
+pub(super) async fn forget(setup: &Setup) {
     *setup.decisions.lock().await = Default::default();
 }
 

@@ -135,6 +135,8 @@ pub(super) struct Options {
     /// The second node's, where it differs.
     pub(super) second_versions: Option<BTreeMap<i16, (i16, i16)>>,
     pub(super) orders_id: Uuid,
+    /// Whether topics have ids at all.
+    pub(super) topic_ids: bool,
     pub(super) coordinators: Vec<i32>,
     /// Whether the nodes check ACLs.
     pub(super) authorizer: bool,
@@ -147,6 +149,7 @@ impl Default for Options {
             versions: BTreeMap::new(),
             second_versions: None,
             orders_id: ORDERS,
+            topic_ids: true,
             coordinators: COORDINATORS.to_vec(),
             authorizer: false,
         }
@@ -167,7 +170,7 @@ impl Setup {
             store: options.store,
             inspector: Arc::new(Inspector),
             topic_checker: Arc::new(Inspector),
-            topics: watch::channel(Arc::default()).1,
+            topics: watch::channel(Arc::clone(&cluster.topics)).1,
             settings: Arc::new(Settings {
                 group_initial_rebalance_delay_ms: 0,
                 ..Settings::default()
@@ -276,15 +279,12 @@ fn cluster(options: &Options) -> Cluster {
     }
     let mut topics = Topics::default();
     for (name, id, partitions) in [("orders", options.orders_id, 3), ("payments", PAYMENTS, 1)] {
-        let name = Text::from(name);
-        topics.name_by_id.insert(id, Arc::clone(&name));
-        let topic = Topic {
-            name: Arc::clone(&name),
-            id,
+        topics.insert(Topic {
+            name: Text::from(name),
+            id: if options.topic_ids { id } else { Uuid::nil() },
             partitions,
             racks: 0,
-        };
-        topics.by_name.insert(name, topic);
+        });
     }
     cluster.topics = Arc::new(topics);
     cluster

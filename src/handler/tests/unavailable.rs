@@ -30,7 +30,7 @@ async fn drained() -> Setup {
 }
 
 /// The setups, and the error that the coordinator gives in each.
-async fn setups() -> [(Setup, i16); 2] {
+pub(super) async fn setups() -> [(Setup, i16); 2] {
     [(loading(), 14), (drained().await, 16)]
 }
 

@@ -155,7 +155,7 @@ fn errors_are_those_of_the_newest_broker() {
 fn forwarded_and_owned_apis_are_offered_as_far_as_the_upstream_has_them() {
     for (release, _) in RELEASES {
         let upstream = node(release);
-        let offer = Offer::of(&upstream);
+        let offer = Offer::of(&upstream, TopicIds::Given);
         for api in api::APIS {
             let offered = offer.versions().apis.get(&api.key).copied();
             let both = upstream
@@ -165,6 +165,7 @@ fn forwarded_and_owned_apis_are_offered_as_far_as_the_upstream_has_them() {
             match api.route {
                 Route::Refuse => assert_eq!(offered, None, "{}", api.name),
                 _ if api.key == api::API_VERSIONS => assert_eq!(offered, Some((0, 5))),
+                _ if CONSUMER_GROUPS.contains(&api.key) => assert_eq!(offered, Some((0, 1)), "{release}"),
                 Route::Forward | Route::Rewrite => assert_eq!(offered, both, "{} of {release}", api.name),
                 Route::Own => assert_eq!(
                     offered,
@@ -180,7 +181,7 @@ fn forwarded_and_owned_apis_are_offered_as_far_as_the_upstream_has_them() {
 
 #[test]
 fn ranges_that_clients_trip_over_are_right() {
-    let offer = |release| Offer::of(&node(release));
+    let offer = |release| Offer::of(&node(release), TopicIds::Given);
     // Brokers list 0 for Produce whatever they take; that stays (KAFKA-18659).
     assert!(RELEASES.iter().all(|(release, _)| offer(release).has(api::PRODUCE, 0)));
     // Groups of 3.8 and 4.1 stay forwardable; 9 is never capped away.
@@ -193,8 +194,6 @@ fn ranges_that_clients_trip_over_are_right() {
         }
     }
     assert!(!offer("3.8.1").has(api::METADATA, 13) && offer("4.4.0").has(api::METADATA, 13));
-    // Listed by 3.8 although it refuses it, and refused here for now.
-    assert!(node("3.8.1").apis.contains_key(&68) && !offer("3.8.1").has(68, 0));
     assert!(!offer("4.4.0").has(i16::MAX, 0) && !offer("4.4.0").has(-1, 0));
 }
 
@@ -204,17 +203,45 @@ fn an_owned_api_that_the_upstream_lacks_is_offered_as_we_have_it() {
     upstream.apis.remove(&api::OFFSET_DELETE);
     upstream.apis.insert(api::HEARTBEAT, (90, 95));
     upstream.apis.remove(&api::METADATA);
-    let offer = Offer::of(&upstream);
+    let offer = Offer::of(&upstream, TopicIds::Given);
     assert_eq!(offer.versions().apis.get(&api::OFFSET_DELETE), Some(&(0, 0)));
     assert_eq!(offer.versions().apis.get(&api::HEARTBEAT), Some(&(0, 4)));
     assert_eq!(offer.versions().apis.get(&api::METADATA), None);
 }
 
+/// librdkafka speaks the protocol only where version 1 of the heartbeat is offered.
+#[test]
+fn consumer_groups_are_offered_whatever_the_upstream_has_if_its_topics_have_ids() {
+    let mut upstream = node("3.8.1");
+    assert_eq!(
+        upstream.apis.get(&api::CONSUMER_GROUP_HEARTBEAT),
+        Some(&(0, 0)),
+        "it refuses it"
+    );
+    for _ in 0..2 {
+        let offer = Offer::of(&upstream, TopicIds::Given);
+        assert!(
+            CONSUMER_GROUPS
+                .iter()
+                .all(|key| offer.has(*key, 0) && offer.has(*key, 1))
+        );
+        let offer = Offer::of(&upstream, TopicIds::Missing);
+        assert!(
+            CONSUMER_GROUPS
+                .iter()
+                .all(|key| !offer.versions().apis.contains_key(key))
+        );
+        // The same where they are not even listed.
+        upstream.apis.retain(|key, _| !CONSUMER_GROUPS.contains(key));
+    }
+}
+
 #[test]
 fn features_without_their_apis_are_hidden() {
-    let offer = Offer::of(&node("4.4.0"));
+    let offer = Offer::of(&node("4.4.0"), TopicIds::Given);
     let supported = [
         ("eligible.leader.replicas.version", 0, 1),
+        ("group.version", 0, 1),
         ("kraft.version", 0, 1),
         ("metadata.version", 7, 33),
         ("share.version", 0, 2),
@@ -227,6 +254,7 @@ fn features_without_their_apis_are_hidden() {
     finalized.sort_unstable();
     let expected = [
         ("eligible.leader.replicas.version", 1, 1),
+        ("group.version", 1, 1),
         ("metadata.version", 33, 33),
         ("share.version", 2, 2),
         ("streams.version", 1, 1),
@@ -268,7 +296,7 @@ fn a_level_that_is_cut_is_cut_in_both_lists() {
         finalized_features: vec![("share.version".to_owned(), 5, 5)],
         finalized_features_epoch: 12,
     };
-    let offer = Offer::of(&upstream);
+    let offer = Offer::of(&upstream, TopicIds::Given);
     assert_eq!(
         levels(&offer.versions().supported_features),
         [("share.version", 0, 2), ("metadata.version", 7, 33)]
@@ -278,7 +306,7 @@ fn a_level_that_is_cut_is_cut_in_both_lists() {
 
 #[test]
 fn supported_features_from_zero_are_left_out_up_to_version_3() {
-    let offer = Offer::of(&node("4.4.0"));
+    let offer = Offer::of(&node("4.4.0"), TopicIds::Given);
     let request = |version| {
         golden()
             .into_iter()
@@ -286,11 +314,11 @@ fn supported_features_from_zero_are_left_out_up_to_version_3() {
             .expect("captured")
             .request
     };
-    for (version, names) in [(3, 1), (4, 5), (5, 5)] {
+    for (version, names) in [(3, 1), (4, 6), (5, 6)] {
         let answer = answer(version, request(version), &offer, Answering::Anyone).expect("well-formed");
         let read: ApiVersionsResponse = codec::decode_response(version, answer.body).expect("well-formed");
         assert_eq!(read.supported_features.len(), names, "v{version}");
-        assert_eq!(read.finalized_features.len(), 4, "v{version}");
+        assert_eq!(read.finalized_features.len(), 5, "v{version}");
         assert_eq!(read.finalized_features_epoch, offer.versions().finalized_features_epoch);
     }
 }

@@ -12,7 +12,7 @@ use super::requests::{Request, Requests};
 use super::slot::{Local, Slot};
 use crate::coordinator::request::Text;
 use crate::handler::{self, Answer, Caller};
-use crate::proxy::api_versions::{self, Answering, Offer};
+use crate::proxy::api_versions::{self, Answering, Offer, TopicIds};
 use crate::proxy::listeners::Target;
 use crate::proxy::owned_memory::Taken;
 use crate::proxy::sasl::Admission;
@@ -237,11 +237,19 @@ fn unknown_versions(target: &Target, patience: Duration) -> End {
 
 /// From the versions of the node, or, for a bootstrap connection, from those that every known node speaks.
 fn offer_of(cluster: &Cluster, target: &Target) -> Option<Offer> {
+    let topic_ids = if cluster.topics.have_ids() {
+        TopicIds::Given
+    } else {
+        TopicIds::Missing
+    };
     match target {
-        Target::Node(node) => cluster.versions.get(&node.node_id).map(|versions| Offer::of(versions)),
+        Target::Node(node) => {
+            let versions = cluster.versions.get(&node.node_id);
+            versions.map(|versions| Offer::of(versions, topic_ids))
+        }
         Target::Bootstrap => {
             let nodes = cluster.versions.values().map(|versions| &**versions);
-            api_versions::intersection(nodes).map(|common| Offer::of(&common))
+            api_versions::intersection(nodes).map(|common| Offer::of(&common, topic_ids))
         }
     }
 }

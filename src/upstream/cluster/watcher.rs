@@ -125,6 +125,12 @@ impl Watcher {
     async fn look(&mut self) -> Result<(), UpstreamError> {
         let answer = self.ask().await?;
         let (before, after) = self.shared.update(|cluster| *cluster = picture(&answer, cluster));
+        if before.topics.have_ids() && !after.topics.have_ids() {
+            warn!(
+                "the upstream gives its topics no ids, as before Kafka 2.8: clients that ask for group.protocol=consumer are \
+                 refused, and classic groups work; upgrade the upstream's inter.broker.protocol.version for both"
+            );
+        }
         self.deletions.look_for(self.shared.take_missing());
         self.deletions.compare(&before.topics, &after.topics);
         self.shared.tell(Some(&self.deletions));

@@ -242,6 +242,8 @@ fn keys_have_the_names_that_the_table_gives_them() {
         (OFFSET_DELETE, "OffsetDelete"),
         (DESCRIBE_QUORUM, "DescribeQuorum"),
         (DESCRIBE_CLUSTER, "DescribeCluster"),
+        (CONSUMER_GROUP_HEARTBEAT, "ConsumerGroupHeartbeat"),
+        (CONSUMER_GROUP_DESCRIBE, "ConsumerGroupDescribe"),
         (SHARE_FETCH, "ShareFetch"),
         (SHARE_ACKNOWLEDGE, "ShareAcknowledge"),
     ];

@@ -15,22 +15,22 @@ use crate::handler::tests::groups::{deletes, described};
 use crate::handler::tests::kit::*;
 use crate::wire::api::*;
 
-pub(super) const READ: i32 = 1 << 3;
+pub(in crate::handler::tests) const READ: i32 = 1 << 3;
 pub(super) const DELETE: i32 = 1 << 6;
-pub(super) const DESCRIBE: i32 = 1 << 8;
+pub(in crate::handler::tests) const DESCRIBE: i32 = 1 << 8;
 
 /// What the upstream lets the user do, and how it is. Operations are bits, as Kafka writes them.
 #[derive(Default)]
-pub(super) struct Rules {
+pub(in crate::handler::tests) struct Rules {
     pub(super) groups: BTreeMap<&'static str, i32>,
-    pub(super) topics: BTreeMap<&'static str, i32>,
+    pub(in crate::handler::tests) topics: BTreeMap<&'static str, i32>,
     pub(super) cluster: i32,
     /// What group requests are answered that are authorized, where it is not the coordinator.
     pub(super) elsewhere: Option<i16>,
 }
 
 impl Rules {
-    pub(super) fn group(operations: i32) -> Self {
+    pub(in crate::handler::tests) fn group(operations: i32) -> Self {
         let (groups, topics) = (BTreeMap::from([("g", operations)]), every_topic());
         Self {
             groups,
@@ -139,6 +139,6 @@ pub(super) fn every_topic() -> BTreeMap<&'static str, i32> {
         .into()
 }
 
-pub(super) fn upstream(rules: Rules) -> Upstream {
+pub(in crate::handler::tests) fn upstream(rules: Rules) -> Upstream {
     Upstream::answering(move |asked| rules.answer(asked))
 }

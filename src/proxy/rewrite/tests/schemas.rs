@@ -8,10 +8,11 @@ use super::golden;
 use crate::wire::api::{self, Route};
 
 /// Answers that are passed on although they have fields of such names: the addresses are not the upstream's.
-const CONTENT: [(i16, &str); 6] = [
+const CONTENT: [(i16, &str); 7] = [
     (15, "where a member connects from"),
     (29, "whom an ACL lets in"),
     (31, "whom an ACL lets in"),
+    (69, "where a member connects from"),
     (77, "where a member connects from"),
     (88, "where applications find each other"),
     (89, "where applications find each other, and connect from"),

@@ -1,0 +1,140 @@
+//! ConsumerGroupHeartbeat (68, KIP-848).
+//!
+//! v1 (KIP-1082) the member makes its own id, and may subscribe to a pattern.
+//! A heartbeat whose patterns have to be resolved changes nothing at first: they are resolved here, as far as the user may
+//! see topics, and it is asked again with what they stand for.
+//! While a shard loads, COORDINATOR_LOAD_IN_PROGRESS is answered, which all clients of this API wait out.
+
+use bytes::Bytes;
+use kafka_protocol::messages::consumer_group_heartbeat_response::{Assignment, TopicPartitions};
+use kafka_protocol::messages::{ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse};
+
+use super::access::{Access, Operation};
+use super::call::{Call, Handled};
+use super::convert::{optional_text, optional_wire, text};
+use super::{ClientUpstream, topic_patterns};
+use crate::coordinator::partitions::{Partitions, TopicPartition};
+use crate::coordinator::request::{self as core, Request, ResolvedRegex, Response, Text};
+use crate::wire::codec;
+use crate::wire::error_code::ErrorCode;
+
+/// The first version whose members make their ids themselves.
+const OWN_ID_SINCE: i16 = 1;
+
+pub(super) async fn handle(call: &Call<'_>, body: Bytes, access: &mut Access<'_, impl ClientUpstream>) -> Handled {
+    let request: ConsumerGroupHeartbeatRequest = codec::decode_request(call.version, body)?;
+    if call.is_delegated(&request.group_id) {
+        return call.pass_on(|error| fail(call, error));
+    }
+    if !call.services.cluster.snapshot().topics.have_ids() {
+        return fail(call, ErrorCode::UNSUPPORTED_VERSION);
+    }
+    if let Err(error) = may(&request, access).await {
+        return fail(call, error);
+    }
+    let mut response = ask(call, &request, None).await;
+    if let Response::ResolveRegexes { patterns } = response {
+        // Boxed, since few heartbeats come here and every connection has room for it.
+        match Box::pin(topic_patterns::resolve(call, &patterns, access)).await {
+            Ok(resolved) => response = Box::pin(ask(call, &request, Some(resolved))).await,
+            Err(refusal) => return refuse(call, refusal.error, refusal.message.as_ref()),
+        }
+    }
+    match response {
+        Response::ConsumerGroupHeartbeat(response) => call.reply(&to_wire(&response), response.error),
+        // Only members of groups that are ours are ours; the upstream knows what it has.
+        Response::NotOwned => call.pass_on(|_| fail(call, ErrorCode::GROUP_ID_NOT_FOUND)),
+        Response::Unavailable { error } => fail(call, error),
+        _ => fail(call, ErrorCode::UNKNOWN_SERVER_ERROR),
+    }
+}
+
+/// Whether the user may join the group and describe each topic that it names.
+async fn may(
+    request: &ConsumerGroupHeartbeatRequest,
+    access: &mut Access<'_, impl ClientUpstream>,
+) -> Result<(), ErrorCode> {
+    access.group(&request.group_id, Operation::Read).await?;
+    let names = request.subscribed_topic_names.iter().flatten();
+    let names = names.map(|name| text(name));
+    let denied = access.topics(names, Operation::Describe).await?;
+    if denied.is_empty() {
+        Ok(())
+    } else {
+        Err(ErrorCode::TOPIC_AUTHORIZATION_FAILED)
+    }
+}
+
+async fn ask(
+    call: &Call<'_>,
+    request: &ConsumerGroupHeartbeatRequest,
+    resolved: Option<Vec<ResolvedRegex>>,
+) -> Response {
+    let heartbeat = Request::ConsumerGroupHeartbeat(to_core(call, request, resolved));
+    call.services.coordinator.call(&request.group_id, heartbeat).await
+}
+
+fn fail(call: &Call<'_>, error: ErrorCode) -> Handled {
+    refuse(call, error, None)
+}
+
+fn refuse(call: &Call<'_>, error: ErrorCode, message: Option<&Text>) -> Handled {
+    let response = ConsumerGroupHeartbeatResponse::default()
+        .with_error_code(error.0)
+        .with_error_message(optional_wire(message));
+    call.reply(&response, error)
+}
+
+fn to_core(
+    call: &Call<'_>,
+    request: &ConsumerGroupHeartbeatRequest,
+    resolved: Option<Vec<ResolvedRegex>>,
+) -> core::ConsumerGroupHeartbeatRequest {
+    let names = request.subscribed_topic_names.as_ref();
+    core::ConsumerGroupHeartbeatRequest {
+        group_id: text(&request.group_id),
+        member_id: text(&request.member_id),
+        member_epoch: request.member_epoch,
+        group_instance_id: optional_text(request.instance_id.as_ref()),
+        rack_id: optional_text(request.rack_id.as_ref()),
+        rebalance_timeout_ms: request.rebalance_timeout_ms,
+        subscribed_topic_names: names.map(|names| names.iter().map(|name| text(name)).collect()),
+        subscribed_topic_regex: optional_text(request.subscribed_topic_regex.as_ref()),
+        server_assignor: optional_text(request.server_assignor.as_ref()),
+        topic_partitions: owned(request),
+        client_id: call.caller.client_id.clone(),
+        client_host: call.caller.client_host.clone(),
+        needs_member_id: call.version >= OWN_ID_SINCE,
+        resolved,
+    }
+}
+
+/// What the member says it has; `None` is as before.
+fn owned(request: &ConsumerGroupHeartbeatRequest) -> Option<Partitions> {
+    let topics = request.topic_partitions.as_ref()?;
+    let partitions = topics.iter().flat_map(|topic| {
+        let topic_id = topic.topic_id;
+        let numbers = topic.partitions.iter();
+        numbers.map(move |&partition| TopicPartition { topic_id, partition })
+    });
+    Some(partitions.collect())
+}
+
+fn to_wire(response: &core::ConsumerGroupHeartbeatResponse) -> ConsumerGroupHeartbeatResponse {
+    ConsumerGroupHeartbeatResponse::default()
+        .with_error_code(response.error.0)
+        .with_error_message(optional_wire(response.error_message.as_ref()))
+        .with_member_id(optional_wire(response.member_id.as_ref()))
+        .with_member_epoch(response.member_epoch)
+        .with_heartbeat_interval_ms(response.heartbeat_interval_ms)
+        .with_assignment(response.assignment.as_deref().map(assignment))
+}
+
+fn assignment(partitions: &Partitions) -> Assignment {
+    let topics = partitions.by_topic().map(|(topic_id, partitions)| {
+        TopicPartitions::default()
+            .with_topic_id(topic_id)
+            .with_partitions(partitions.collect())
+    });
+    Assignment::default().with_topic_partitions(topics.collect())
+}
