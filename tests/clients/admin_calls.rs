@@ -10,7 +10,7 @@ use crate::stage::{Stage, direct};
 use crate::stock::Stock;
 
 /// Features whose APIs Convoke does not offer yet.
-const HIDDEN_FEATURES: [&str; 2] = ["group.version", "transaction.version"];
+const HIDDEN_FEATURES: [&str; 1] = ["transaction.version"];
 
 pub fn all(stocks: &[Stock]) -> Vec<Trial> {
     let mut trials = Vec::new();

@@ -169,6 +169,8 @@ fn plans() -> Vec<Plan> {
             &newest,
             every_scenario(&[Stock::Librdkafka, Stock::FranzGo, Stock::KafkaPython]),
         ),
+        plan("on 4.4.0", &newest, consumer_group_trials()),
+        plan("on 3.8.1", &Options::new("3.8.1"), consumer_group_trials()),
         plan("on 4.4.0", &newest, whole_cluster_trials()),
         plan(
             "on 3.8.1",
@@ -189,6 +191,19 @@ fn plans() -> Vec<Plan> {
             .for_each(|plan| plan.trials.retain(|trial| !trial.name.contains("Convoke")));
     }
     plans
+}
+
+/// The consumer protocol, which Convoke has whatever the broker has.
+fn consumer_group_trials() -> Vec<Trial> {
+    let mut trials: Vec<_> = Stock::CONSUMER
+        .into_iter()
+        .flat_map(scenario::consumer_groups::all)
+        .collect();
+    trials.push(Trial::new(
+        "kafka-consumer-groups of 4.4.0 shows a consumer group",
+        scenario::consumer_groups::tool_shows_the_group,
+    ));
+    trials
 }
 
 /// What does not belong to one client's library.

@@ -58,6 +58,10 @@ pub struct Told {
     /// Values in the order they came.
     pub received: Vec<String>,
     pub committed: BTreeMap<String, i64>,
+    /// Records (partition and offset) that were read and then committed while the partition was owned.
+    pub done: BTreeSet<(String, i64)>,
+    /// Those that were read and are not committed yet.
+    read: BTreeSet<(String, i64)>,
     pub errors: Vec<String>,
 }
 
@@ -72,7 +76,12 @@ impl Member {
     /// A consumer of one topic; `extra` are further keys of the line protocol.
     pub fn consumer(stage: &Stage, stock: Stock, group: &str, topic: &str, extra: &Value) -> Result<Self> {
         let config = json!({"role": "consumer", "group": group, "topics": [topic]});
-        Self::start(stage, stock, merged(config, extra))
+        let mut config = merged(config, extra);
+        // Brokers of 3.8 have only the classic protocol: members that are there before Convoke speak it.
+        if config["protocol"].is_null() && config["direct"] != true {
+            config["protocol"] = json!(stock.protocol());
+        }
+        Self::start(stage, stock, config)
     }
 
     /// A client in the role that `config` names.
@@ -84,7 +93,7 @@ impl Member {
             stage.bootstrap()
         };
         let config = merged(
-            json!({"bootstrap": bootstrap, "client_id": stock.name().replace(' ', "-")}),
+            json!({"bootstrap": bootstrap, "client_id": stock.classic().name().replace(' ', "-")}),
             &config,
         );
         let (program, arguments) = stock.program()?;
@@ -158,16 +167,29 @@ impl Member {
             Some("revoked") => {
                 for name in names() {
                     self.told.assignment.remove(&name);
+                    self.told.read.retain(|(partition, _)| *partition != name);
                 }
                 self.told.revocations += 1;
             }
-            Some("message") => self.told.received.extend(event["value"].as_str().map(str::to_owned)),
+            Some("message") => {
+                self.told.received.extend(event["value"].as_str().map(str::to_owned));
+                let partition = event["partition"].as_str().map(str::to_owned);
+                self.told.read.extend(partition.zip(event["offset"].as_i64()));
+            }
             Some("committed") => {
                 for (partition, offset) in event["offsets"].as_object().into_iter().flatten() {
                     self.told
                         .committed
                         .insert(partition.clone(), offset.as_i64().unwrap_or_default());
                 }
+                let (done, read) = std::mem::take(&mut self.told.read)
+                    .into_iter()
+                    .partition(|(partition, offset)| {
+                        let committed = event["offsets"][partition].as_i64();
+                        committed.is_some_and(|committed| *offset < committed)
+                    });
+                self.told.read = read;
+                self.told.done.extend::<BTreeSet<_>>(done);
             }
             Some("error") => self.told.errors.extend(event["message"].as_str().map(str::to_owned)),
             _ => {}
@@ -272,4 +294,24 @@ pub fn committed_by(members: &mut [&mut Member], count: i64) -> Result<()> {
             return Err(format!("{count} records were read, committed are {newest:?}").into());
         }
     }
+}
+
+/// Each record may be read by several members, where one lost its partition before it had committed; but only one of them
+/// commits it: else two owned its partition, or one began before where the other had come to.
+pub fn assert_done_once(members: &[&Member]) -> Result<()> {
+    let mut done = BTreeSet::new();
+    let twice: Vec<_> = members
+        .iter()
+        .flat_map(|member| &member.told.done)
+        .filter(|record| !done.insert(*record))
+        .collect();
+    if twice.is_empty() {
+        return Ok(());
+    }
+    Err(format!(
+        "{} records were committed by two members, among them {:?}",
+        twice.len(),
+        twice.first()
+    )
+    .into())
 }

@@ -1,5 +1,6 @@
 //! What is tried with each stock client on a cluster of one node.
 
+pub mod consumer_groups;
 mod durability;
 mod growth;
 mod interruptions;

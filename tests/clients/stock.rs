@@ -21,6 +21,10 @@ pub enum Stock {
     Librdkafka,
     FranzGo,
     KafkaPython,
+    /// The same clients with `group.protocol=consumer` (KIP-848).
+    Java440Consumer,
+    LibrdkafkaConsumer,
+    FranzGoConsumer,
 }
 
 impl Stock {
@@ -33,6 +37,27 @@ impl Stock {
         Self::KafkaPython,
     ];
 
+    /// Those that have the consumer protocol.
+    pub const CONSUMER: [Self; 3] = [Self::Java440Consumer, Self::LibrdkafkaConsumer, Self::FranzGoConsumer];
+
+    /// The protocol of its groups.
+    pub const fn protocol(self) -> &'static str {
+        match self {
+            Self::Java440Consumer | Self::LibrdkafkaConsumer | Self::FranzGoConsumer => "consumer",
+            _ => "classic",
+        }
+    }
+
+    /// The same client with the classic protocol.
+    pub const fn classic(self) -> Self {
+        match self {
+            Self::Java440Consumer => Self::Java440,
+            Self::LibrdkafkaConsumer => Self::Librdkafka,
+            Self::FranzGoConsumer => Self::FranzGo,
+            classic => classic,
+        }
+    }
+
     pub const fn name(self) -> &'static str {
         match self {
             Self::Java211 => "Java 2.1.1",
@@ -41,6 +66,9 @@ impl Stock {
             Self::Librdkafka => "librdkafka",
             Self::FranzGo => "franz-go",
             Self::KafkaPython => "kafka-python",
+            Self::Java440Consumer => "Java 4.4.0 (consumer)",
+            Self::LibrdkafkaConsumer => "librdkafka (consumer)",
+            Self::FranzGoConsumer => "franz-go (consumer)",
         }
     }
 
@@ -51,6 +79,7 @@ impl Stock {
             Self::Java211 => &["range", "roundrobin", "sticky"],
             Self::Librdkafka => &["range", "roundrobin", "cooperative-sticky"],
             Self::KafkaPython => &["range", "roundrobin"],
+            Self::Java440Consumer | Self::LibrdkafkaConsumer | Self::FranzGoConsumer => &[],
         }
     }
 
@@ -63,7 +92,7 @@ impl Stock {
                 &[jars::kafka("3.8.1")?],
                 &["Client", "Role", "AdminRole", "TransactionRole"],
             ),
-            Self::Java440 => java(
+            Self::Java440 | Self::Java440Consumer => java(
                 "4.4.0",
                 &[jars::kafka("4.4.0")?, streams_jar()?],
                 &[
@@ -76,9 +105,9 @@ impl Stock {
                     "TransactionRole",
                 ],
             ),
-            Self::Librdkafka => python("librdkafka_client.py"),
+            Self::Librdkafka | Self::LibrdkafkaConsumer => python("librdkafka_client.py"),
             Self::KafkaPython => python("kafka_python_client.py"),
-            Self::FranzGo => Ok((text(&go()?), Vec::new())),
+            Self::FranzGo | Self::FranzGoConsumer => Ok((text(&go()?), Vec::new())),
         }
     }
 }

@@ -20,15 +20,15 @@ import (
 )
 
 type config struct {
-	Role, Bootstrap, Topic, Prefix, Acks, Group, Assignor, Protocol string
-	ClientID                                                        string `json:"client_id"`
-	InstanceID                                                      string `json:"instance_id"`
-	Count, Partitions                                               int
-	Topics                                                          []string
-	SessionTimeoutMs                                                int `json:"session_timeout_ms"`
-	HeartbeatMs                                                     int `json:"heartbeat_ms"`
-	MetadataMaxAgeMs                                                int `json:"metadata_max_age_ms"`
-	Sasl                                                            *struct{ Mechanism, Username, Password string }
+	Role, Bootstrap, Topic, Prefix, Acks, Group, Assignor, Protocol, Pattern string
+	ClientID                                                                 string `json:"client_id"`
+	InstanceID                                                               string `json:"instance_id"`
+	Count, Partitions                                                        int
+	Topics                                                                   []string
+	SessionTimeoutMs                                                         int `json:"session_timeout_ms"`
+	HeartbeatMs                                                              int `json:"heartbeat_ms"`
+	MetadataMaxAgeMs                                                         int `json:"metadata_max_age_ms"`
+	Sasl                                                                     *struct{ Mechanism, Username, Password string }
 }
 
 var output sync.Mutex
@@ -159,6 +159,12 @@ func consume(c config) {
 	if c.InstanceID != "" {
 		options = append(options, kgo.InstanceID(c.InstanceID))
 	}
+	if c.Pattern != "" {
+		options = append(options, kgo.ConsumeRegex(), kgo.ConsumeTopics(c.Pattern))
+	}
+	if c.Protocol == "consumer" {
+		options = append(options, kgo.ServerSideBalancer())
+	}
 	client, err := kgo.NewClient(options...)
 	if err != nil {
 		fail(err)
@@ -202,7 +208,8 @@ func commit(client *kgo.Client, records []*kgo.Record) {
 	if err := client.CommitRecords(limit, records...); err != nil {
 		// The partitions are somebody else's now, or soon: their records come again.
 		if errors.Is(err, kerr.IllegalGeneration) || errors.Is(err, kerr.UnknownMemberID) ||
-			errors.Is(err, kerr.RebalanceInProgress) {
+			errors.Is(err, kerr.RebalanceInProgress) || errors.Is(err, kerr.StaleMemberEpoch) ||
+			errors.Is(err, kerr.FencedMemberEpoch) {
 			return
 		}
 		say("error", map[string]any{"message": "commit: " + err.Error()})

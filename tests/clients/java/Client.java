@@ -147,7 +147,7 @@ public final class Client {
         AtomicBoolean closing = closeOnCommand(consumer::wakeup);
         List<String> topics = new ArrayList<>();
         config.get("topics").forEach(topic -> topics.add(topic.asText()));
-        consumer.subscribe(topics, new ConsumerRebalanceListener() {
+        ConsumerRebalanceListener listener = new ConsumerRebalanceListener() {
             @Override
             public void onPartitionsRevoked(Collection<TopicPartition> partitions) {
                 say("revoked", "partitions", names(partitions));
@@ -157,7 +157,15 @@ public final class Client {
             public void onPartitionsAssigned(Collection<TopicPartition> partitions) {
                 say("assigned", "partitions", names(consumer.assignment()));
             }
-        });
+        };
+        if (config.hasNonNull("pattern")) {
+            // By name: it came with 4.0.
+            Class<?> pattern = Class.forName("org.apache.kafka.clients.consumer.SubscriptionPattern");
+            KafkaConsumer.class.getMethod("subscribe", pattern, ConsumerRebalanceListener.class).invoke(consumer,
+                pattern.getConstructor(String.class).newInstance(config.get("pattern").asText()), listener);
+        } else {
+            consumer.subscribe(topics, listener);
+        }
         while (!closing.get()) {
             try {
                 ConsumerRecords<String, String> records = consumer.poll(Duration.ofMillis(500));

@@ -120,7 +120,9 @@ def consume(config):
         owned.difference_update(map(name, partitions))
         say("revoked", partitions=sorted(map(name, partitions)))
 
-    consumer.subscribe(config["topics"], on_assign=on_assign, on_revoke=on_revoke, on_lost=on_revoke)
+    # A name that begins with ^ is a pattern.
+    topics = [config["pattern"]] if config.get("pattern") else config["topics"]
+    consumer.subscribe(topics, on_assign=on_assign, on_revoke=on_revoke, on_lost=on_revoke)
     while not closing.is_set():
         batch = []
         for message in consumer.consume(50, timeout=0.3):
