@@ -21,7 +21,7 @@ pub const PARTITIONS_EACH: usize = 10;
 const PARTITIONS_OF_TOPIC: usize = MEMBERS * PARTITIONS_EACH / TOPICS;
 
 /// Seconds for each case in each round: thousands of calls of the fast ones, some of the slow ones.
-const SECONDS: f64 = 0.5;
+pub const SECONDS: f64 = 0.5;
 /// The same for Kafka in the round that is not counted, in which the JVM compiles.
 const SECONDS_TO_COMPILE: f64 = 3.0;
 

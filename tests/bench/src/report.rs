@@ -167,12 +167,13 @@ impl Report {
         }
         let _ = writeln!(
             out,
-            "Assignors: {} members, {} topics, {} partitions for each member; CPU time of one call, Kafka's own classes in a warm JVM:\n\n\
+            "Assignors: {} members, {} topics, {} partitions for each member; CPU time of one call, of the calls of {} s in each round, Kafka's own classes in a warm JVM:\n\n\
              | assignor | subscriptions | change | Kafka, ms | Convoke, ms | ratio | gained at Kafka | at Convoke | partitions each at Kafka | at Convoke |\n\
              |{}\n{rows}",
             assignors::MEMBERS,
             assignors::TOPICS,
             assignors::PARTITIONS_EACH,
+            assignors::SECONDS,
             "--|".repeat(10),
         );
     }
