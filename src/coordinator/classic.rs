@@ -27,6 +27,7 @@ mod describe;
 mod join;
 mod leave;
 mod members;
+mod migrate;
 mod offsets;
 mod rebalance;
 mod session;
@@ -47,6 +48,7 @@ use super::timer::GroupTimer;
 use crate::wire::error_code::ErrorCode;
 
 pub(super) use self::join::join_refusal;
+pub(super) use self::migrate::Emigrant;
 pub(super) use self::sync::sync_refusal;
 
 /// See the diagram of the module.
@@ -162,13 +164,6 @@ impl ClassicGroup {
         }
     }
 
-    /// Nobody is in the group and it makes room for one of another kind: ids that were handed out are taken back.
-    pub(super) fn end(&self, cx: &mut Context<'_>) {
-        for member_id in &self.pending_joins {
-            cx.cancel(&self.id, GroupTimer::Session(member_id.clone()));
-        }
-    }
-
     /// The record that ends a group.
     pub(super) fn tombstone(group_id: &Text) -> Record {
         Record::GroupMetadata {
@@ -201,7 +196,11 @@ impl ClassicGroup {
             GroupTimer::Join => self.on_join_timeout(cx),
             GroupTimer::Sync => self.on_sync_timeout(cx),
             GroupTimer::Session(member_id) => self.on_session_timeout(&member_id, cx),
-            GroupTimer::Assignment | GroupTimer::Rebalance(_) => {}
+            // Of consumer groups.
+            GroupTimer::Assignment
+            | GroupTimer::Rebalance(_)
+            | GroupTimer::ClassicJoin(_)
+            | GroupTimer::ClassicSync(_) => {}
         }
     }
 

@@ -12,10 +12,13 @@
 //!
 //! **Where it goes beyond Kafka.** A target is computed by a timer, not by the next heartbeat that happens to come, and a
 //! member that joins shortly before is answered with its partitions instead of with none. Topics that change are noticed at
-//! once. A pattern is resolved before its member is answered. A static member whose join was answered but not heard may
+//! once. Members that speak the classic protocol are in `classic_member` and `classic_session`. A pattern is resolved before its member is answered. A static member whose join was answered but not heard may
 //! repeat it.
 
+mod classic_member;
+mod classic_session;
 mod describe;
+mod downgrade;
 mod epoch;
 mod fence;
 mod heartbeat;
@@ -46,11 +49,12 @@ use super::record::{
 use super::request::Text;
 use super::timer::GroupTimer;
 
+pub(super) use self::classic_member::{Joined, with_ids};
 pub(super) use self::heartbeat::heartbeat_refusal;
 pub(super) use self::validation::invalid_heartbeat;
 
 /// The epoch that a group begins with; its first member makes it 2 (KAFKA-20268).
-const FIRST_EPOCH: i32 = 1;
+pub(super) const FIRST_EPOCH: i32 = 1;
 
 /// Kafka's `ConsumerGroupState`, without Dead, which is a group that is not in the map.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -205,9 +209,24 @@ impl ConsumerGroup {
         match timer {
             GroupTimer::Session(member_id) => self.fence(&member_id, EpochReason::SessionExpired, cx),
             GroupTimer::Rebalance(member_id) => self.fence(&member_id, EpochReason::RebalanceTimedOut, cx),
+            GroupTimer::ClassicJoin(member_id) => self.fence(&member_id, EpochReason::JoinTimedOut, cx),
+            GroupTimer::ClassicSync(member_id) => self.fence(&member_id, EpochReason::SyncTimedOut, cx),
             GroupTimer::Assignment => self.compute_target(cx),
             GroupTimer::Join | GroupTimer::Sync => {}
         }
+    }
+
+    /// The group was a classic one until now, whose leader chose who has what: it is to have a target of its own, also if
+    /// whoever came changed nothing.
+    pub(super) fn begin(&mut self, epoch_before: i32, cx: &mut Context<'_>) {
+        if self.epoch == epoch_before {
+            self.bump(EpochReason::MemberJoined, None, cx);
+            self.plan_target(cx);
+        }
+    }
+
+    pub(super) fn epoch(&self) -> i32 {
+        self.epoch
     }
 
     /// There is a new picture of the upstream's topics.

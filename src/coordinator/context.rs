@@ -52,6 +52,13 @@ impl Context<'_> {
         );
     }
 
+    /// Arms a timer of a group, unless it runs.
+    pub(super) fn arm_if_absent(&mut self, group_id: &Text, timer: GroupTimer, delay_ms: i32) {
+        if !self.timers.is_armed(&TimerKey::Group(group_id.clone(), timer.clone())) {
+            self.arm(group_id, timer, delay_ms);
+        }
+    }
+
     pub(super) fn cancel(&mut self, group_id: &Text, timer: GroupTimer) {
         self.timers.cancel(&TimerKey::Group(group_id.clone(), timer));
     }

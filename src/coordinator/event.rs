@@ -176,11 +176,15 @@ pub enum EpochReason {
     MetadataChanged,
     SessionExpired,
     RebalanceTimedOut,
+    /// A classic member did not join again when it was told to.
+    JoinTimedOut,
+    /// A classic member did not sync after its join.
+    SyncTimedOut,
 }
 
 impl EpochReason {
     /// Every reason, so that metrics can be made once at start.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 11] = [
         Self::MemberJoined,
         Self::MemberLeft,
         Self::RemovedByAdmin,
@@ -190,6 +194,8 @@ impl EpochReason {
         Self::MetadataChanged,
         Self::SessionExpired,
         Self::RebalanceTimedOut,
+        Self::JoinTimedOut,
+        Self::SyncTimedOut,
     ];
 
     /// The metric label.
@@ -205,6 +211,8 @@ impl EpochReason {
             Self::MetadataChanged => "metadata_changed",
             Self::SessionExpired => "session_expired",
             Self::RebalanceTimedOut => "rebalance_timed_out",
+            Self::JoinTimedOut => "join_timed_out",
+            Self::SyncTimedOut => "sync_timed_out",
         }
     }
 }

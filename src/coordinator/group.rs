@@ -1,15 +1,15 @@
 //! A group, whatever its protocol. A new kind of group is a variant here, a module of its own, and what each request means
 //! to it.
 
-use super::classic::{ClassicGroup, join_refusal, sync_refusal};
+use super::classic::ClassicGroup;
 use super::consumer::ConsumerGroup;
 use super::context::Context;
 use super::input::Ticket;
 use super::offsets::Expiry;
 use super::record::{ConsumerGroupRecord, GroupMetadataValue, Record};
 use super::request::{
-    DescribeGroupResponse, GroupView, HeartbeatRequest, JoinGroupRequest, LeavingMember, LeftMember, ListedGroup,
-    OffsetCommitRequest, OffsetFetchRequest, SyncGroupRequest, Text,
+    DescribeGroupResponse, GroupView, HeartbeatRequest, LeavingMember, LeftMember, ListedGroup, OffsetCommitRequest,
+    OffsetFetchRequest, SyncGroupRequest, Text,
 };
 use super::settings::Settings;
 use super::timer::GroupTimer;
@@ -69,27 +69,20 @@ impl Group {
         }
     }
 
-    pub(super) fn on_join(&mut self, ticket: Ticket, request: JoinGroupRequest, cx: &mut Context<'_>) {
-        match self {
-            Self::Classic(group) => group.on_join(ticket, request, cx),
-            Self::Consumer(_) => cx.reply(
-                ticket,
-                join_refusal(ErrorCode::INCONSISTENT_GROUP_PROTOCOL, request.member_id),
-            ),
-        }
-    }
-
     pub(super) fn on_sync(&mut self, ticket: Ticket, request: SyncGroupRequest, cx: &mut Context<'_>) {
         match self {
             Self::Classic(group) => group.on_sync(ticket, request, cx),
-            Self::Consumer(_) => cx.reply(ticket, sync_refusal(ErrorCode::UNKNOWN_MEMBER_ID)),
+            Self::Consumer(group) => {
+                let response = group.on_classic_sync(&request, cx);
+                cx.reply(ticket, response);
+            }
         }
     }
 
     pub(super) fn on_heartbeat(&mut self, request: &HeartbeatRequest, cx: &mut Context<'_>) -> ErrorCode {
         match self {
             Self::Classic(group) => group.on_heartbeat(request, cx),
-            Self::Consumer(_) => ErrorCode::UNKNOWN_MEMBER_ID,
+            Self::Consumer(group) => group.on_classic_heartbeat(request, cx),
         }
     }
 

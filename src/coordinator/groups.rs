@@ -1,13 +1,15 @@
 //! The groups of a shard and their offsets: finds the group of a request, and runs what concerns a group and its offsets
 //! together.
 
+mod conversion;
+
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
 use uuid::Uuid;
 
 use super::classic::{ClassicGroup, join_refusal, sync_refusal};
-use super::consumer::{ConsumerGroup, heartbeat_refusal};
+use super::consumer::{ConsumerGroup, Joined};
 use super::context::Context;
 use super::event::Event;
 use super::group::Group;
@@ -15,8 +17,8 @@ use super::input::{DeletedTopic, ImportedOffset, Ticket};
 use super::offsets::Offsets;
 use super::record::{ConsumerGroupRecord, Record};
 use super::request::{
-    ConsumerGroupDescribeResponse, ConsumerGroupHeartbeatRequest, DescribeGroupResponse, GroupView, HeartbeatRequest,
-    JoinGroupRequest, LeaveGroupRequest, LeaveGroupResponse, LeavingMember, LeftMember, ListGroupsRequest, ListedGroup,
+    ConsumerGroupDescribeResponse, DescribeGroupResponse, GroupView, HeartbeatRequest, JoinGroupRequest,
+    LeaveGroupRequest, LeaveGroupResponse, LeavingMember, LeftMember, ListGroupsRequest, ListedGroup,
     OffsetCommitRequest, OffsetCommitResponse, OffsetDeleteRequest, OffsetDeleteResponse, OffsetFetchRequest,
     OffsetFetchResponse, OffsetTopic, Response, ShardView, SyncGroupRequest, Text,
 };
@@ -100,38 +102,38 @@ impl Groups {
         if let Some(group) = self.groups.get_mut(group_id) {
             group.on_timer(timer, cx);
         }
+        self.downgrade_if_due(group_id, cx);
     }
 
     /// Only a first join makes a group. It is durable before anything else of the join is.
     pub(super) fn join(&mut self, ticket: Ticket, request: JoinGroupRequest, cx: &mut Context<'_>) {
-        if !self.groups.contains_key(&request.group_id) {
-            if !request.member_id.is_empty() {
-                cx.reply(ticket, join_refusal(ErrorCode::UNKNOWN_MEMBER_ID, request.member_id));
-                return;
+        let is_first = request.member_id.is_empty();
+        match self.groups.get_mut(&request.group_id) {
+            Some(Group::Classic(group)) => group.on_join(ticket, request, cx),
+            Some(Group::Consumer(group)) if !group.is_empty() => match group.on_classic_join(ticket, request, cx) {
+                Joined::Answered => {}
+                Joined::LastOfItsKind(ticket, request) => {
+                    self.downgrade_if_due(&request.group_id, cx);
+                    self.join_classic(ticket, request, cx);
+                }
+            },
+            Some(Group::Consumer(_)) if is_first => {
+                self.convert_empty(&request.group_id, cx);
+                self.join_classic(ticket, request, cx);
             }
-            self.write(ClassicGroup::creation(&request.group_id, cx.now.wall_ms), cx);
-        } else if request.member_id.is_empty() {
-            self.convert_if_empty(&request.group_id, cx);
-        }
-        if let Some(group) = self.groups.get_mut(&request.group_id) {
-            group.on_join(ticket, request, cx);
+            None if is_first => {
+                self.write(ClassicGroup::creation(&request.group_id, cx.now.wall_ms), cx);
+                self.join_classic(ticket, request, cx);
+            }
+            _ => cx.reply(ticket, join_refusal(ErrorCode::UNKNOWN_MEMBER_ID, request.member_id)),
         }
     }
 
-    /// Makes a classic group of a consumer group that nobody is in.
-    fn convert_if_empty(&mut self, group_id: &Text, cx: &mut Context<'_>) {
-        let tombstones = match self.groups.get(group_id) {
-            Some(Group::Consumer(group)) if group.is_empty() => group.tombstones(),
-            _ => return,
-        };
-        self.write_all(tombstones, cx);
-        cx.timers.cancel_group(group_id);
-        self.write(ClassicGroup::creation(group_id, cx.now.wall_ms), cx);
-        cx.event(Event::GroupConverted {
-            group_id: group_id.clone(),
-            to: "classic",
-            members: 0,
-        });
+    fn join_classic(&mut self, ticket: Ticket, request: JoinGroupRequest, cx: &mut Context<'_>) {
+        match self.groups.get_mut(&request.group_id) {
+            Some(Group::Classic(group)) => group.on_join(ticket, request, cx),
+            _ => cx.reply(ticket, join_refusal(ErrorCode::UNKNOWN_MEMBER_ID, request.member_id)),
+        }
     }
 
     pub(super) fn sync(&mut self, ticket: Ticket, request: SyncGroupRequest, cx: &mut Context<'_>) {
@@ -152,48 +154,9 @@ impl Groups {
             Some(group) => group.on_leave(request.members, cx),
             None => request.members.into_iter().map(unknown_member).collect(),
         };
+        self.downgrade_if_due(&request.group_id, cx);
         let error = ErrorCode::NONE;
         cx.reply(ticket, Response::LeaveGroup(LeaveGroupResponse { error, members }));
-    }
-
-    /// Only a join makes a group, and only an empty group changes its protocol by one. What is made is kept if its first
-    /// member came in.
-    pub(super) fn consumer_heartbeat(
-        &mut self,
-        ticket: Ticket,
-        request: ConsumerGroupHeartbeatRequest,
-        cx: &mut Context<'_>,
-    ) {
-        let group_id = request.group_id.clone();
-        if !cx.has_topics {
-            let error = ErrorCode::COORDINATOR_LOAD_IN_PROGRESS;
-            return cx.reply(ticket, Response::Unavailable { error });
-        }
-        if let Some(Group::Consumer(group)) = self.groups.get_mut(&group_id) {
-            return group.on_consumer_heartbeat(ticket, request, cx);
-        }
-        let group = self.groups.get(&group_id);
-        if !request.is_join() || group.is_some_and(|group| group.admit_delete().is_err()) {
-            return cx.reply(ticket, heartbeat_refusal(ErrorCode::GROUP_ID_NOT_FOUND, None));
-        }
-        let records_before = cx.effects.records.len();
-        let mut group = ConsumerGroup::new(group_id.clone());
-        group.on_consumer_heartbeat(ticket, request, cx);
-        if group.is_empty() {
-            return;
-        }
-        if let Some(Group::Classic(classic)) = self.groups.insert(group_id.clone(), Group::Consumer(group)) {
-            classic.end(cx);
-            // Before the records of what takes its place.
-            cx.effects
-                .records
-                .insert(records_before, ClassicGroup::tombstone(&group_id));
-            cx.event(Event::GroupConverted {
-                group_id,
-                to: "consumer",
-                members: 0,
-            });
-        }
     }
 
     pub(super) fn commit(&mut self, request: &OffsetCommitRequest, cx: &mut Context<'_>) -> Response {
@@ -368,10 +331,7 @@ impl Groups {
     }
 
     fn remove(&mut self, group_id: &Text, cx: &mut Context<'_>) {
-        let group = self.groups.get(group_id);
-        let tombstones = group.map(|group| group.tombstones(group_id)).unwrap_or_default();
-        self.write_all(tombstones, cx);
-        cx.timers.cancel_group(group_id);
+        self.end_group(group_id, cx);
         cx.event(Event::GroupDeleted {
             group_id: group_id.clone(),
         });

@@ -33,6 +33,10 @@ pub(super) enum GroupTimer {
     Session(Text),
     /// The time in which a member of a consumer group has to give up partitions.
     Rebalance(Text),
+    /// The time in which a classic member of a consumer group has to join again after it was told to.
+    ClassicJoin(Text),
+    /// The time in which a classic member of a consumer group has to sync after its join.
+    ClassicSync(Text),
 }
 
 /// The order in which timers were armed.
@@ -74,6 +78,10 @@ impl Timers {
         if let Some(armed) = self.armed.remove(key) {
             self.queue.remove(&(armed.deadline_ms, armed.token));
         }
+    }
+
+    pub(super) fn is_armed(&self, key: &TimerKey) -> bool {
+        self.armed.contains_key(key)
     }
 
     /// Cancels every timer of a group.

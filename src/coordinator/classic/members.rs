@@ -94,6 +94,11 @@ impl Member {
         self.protocols == protocols
     }
 
+    /// In its order of preference.
+    pub(super) fn protocols(&self) -> &[Protocol] {
+        &self.protocols
+    }
+
     /// What the member said about this protocol; empty if nothing.
     pub(super) fn metadata(&self, protocol: &str) -> Bytes {
         let supported = self.protocols.iter().find(|supported| &*supported.name == protocol);

@@ -168,7 +168,13 @@ impl ConsumerGroup {
     /// Removes every trace of a member, in Kafka's order.
     fn erase(&mut self, member_id: &Text, cx: &mut Context<'_>) {
         let id = || member_id.clone();
-        for timer in [GroupTimer::Session(id()), GroupTimer::Rebalance(id())] {
+        let timers = [
+            GroupTimer::Session(id()),
+            GroupTimer::Rebalance(id()),
+            GroupTimer::ClassicJoin(id()),
+            GroupTimer::ClassicSync(id()),
+        ];
+        for timer in timers {
             cx.cancel(&self.id, timer);
         }
         self.write(

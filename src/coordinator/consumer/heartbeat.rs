@@ -10,7 +10,9 @@ use crate::coordinator::event::EpochReason;
 use crate::coordinator::input::Ticket;
 use crate::coordinator::partitions::Partitions;
 use crate::coordinator::record::{ConsumerGroupRecord, ConsumerMemberValue, MemberState};
-use crate::coordinator::request::{ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse, Response, Text};
+use crate::coordinator::request::{
+    ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse, ResolvedRegex, Response, Text,
+};
 use crate::coordinator::settings::Settings;
 use crate::coordinator::timer::GroupTimer;
 use crate::wire::error_code::ErrorCode;
@@ -105,7 +107,8 @@ impl ConsumerGroup {
         }
         let subscription_changed = said.subscription_changed();
         if place != Place::Known || said.is_new || request.resolved.is_some() {
-            self.take_in(&place, &said, &old_regex, &request, cx);
+            let resolved = request.resolved.as_deref().unwrap_or_default();
+            self.take_in(&place, &said, &old_regex, &request.member_id, resolved, cx);
         }
         let member_id = &request.member_id;
         self.arm_session(member_id, cx);
@@ -187,15 +190,15 @@ impl ConsumerGroup {
     }
 
     /// Writes what is new of the member and of what patterns stand for, and the epoch of the group if that changes its inputs.
-    fn take_in(
+    pub(super) fn take_in(
         &mut self,
         place: &Place,
         said: &Said,
         old_regex: &Text,
-        request: &ConsumerGroupHeartbeatRequest,
+        member_id: &Text,
+        resolved: &[ResolvedRegex],
         cx: &mut Context<'_>,
     ) {
-        let member_id = &request.member_id;
         let assignor = self.assignor_name(cx.settings);
         if let Place::Instead(old_id) = place {
             self.replace(old_id, member_id, &said.value, cx);
@@ -203,14 +206,14 @@ impl ConsumerGroup {
             self.write_member(member_id, &said.value, cx);
         }
         self.drop_regex(old_regex, cx);
-        let resolved = self.take_resolutions(request.resolved.as_deref().unwrap_or_default(), cx);
+        let is_news = self.take_resolutions(resolved, cx);
         let regex_bumps = said.regex_changed && self.is_resolved(&said.value.subscribed_topic_regex);
         let reason = if said.names_changed || said.regex_changed && regex_bumps {
             match place {
                 Place::New => Some(EpochReason::MemberJoined),
                 Place::Known | Place::Instead(_) => Some(EpochReason::SubscriptionChanged),
             }
-        } else if resolved {
+        } else if is_news {
             Some(EpochReason::RegexResolved)
         } else if self.assignor_name(cx.settings) != assignor {
             Some(EpochReason::AssignorChanged)
@@ -296,7 +299,7 @@ impl ConsumerGroup {
 }
 
 /// `group.consumer.max.size` as a count.
-fn max_size(settings: &Settings) -> usize {
+pub(super) fn max_size(settings: &Settings) -> usize {
     usize::try_from(settings.group_consumer_max_size).unwrap_or(0)
 }
 

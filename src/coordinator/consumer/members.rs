@@ -68,6 +68,9 @@ pub(super) struct Members {
     patterns: BTreeMap<Text, usize>,
     /// How many members ask for an assignor.
     assignors: BTreeMap<Text, usize>,
+    /// How many classic members support a protocol.
+    protocols: BTreeMap<Text, usize>,
+    classic: usize,
     target_epoch: i32,
     settled: usize,
 }
@@ -118,6 +121,15 @@ impl Members {
     /// How many members are subscribed by this pattern.
     pub(super) fn subscribers_by(&self, pattern: &str) -> usize {
         self.patterns.get(pattern).copied().unwrap_or(0)
+    }
+
+    pub(super) fn classic_members(&self) -> usize {
+        self.classic
+    }
+
+    /// Whether every classic member supports the protocol; with none there, nobody objects.
+    pub(super) fn all_classic_support(&self, protocol: &str) -> bool {
+        self.protocols.get(protocol).copied().unwrap_or(0) == self.classic
     }
 
     /// Whether all of them have what the last target gives them.
@@ -194,6 +206,12 @@ impl Members {
         if let Some(assignor) = &said.server_assignor {
             add(&mut self.assignors, assignor);
         }
+        if let Some(classic) = &said.classic {
+            self.classic += 1;
+            for protocol in &classic.protocols {
+                add(&mut self.protocols, &protocol.name);
+            }
+        }
         let mut is_new = false;
         for name in &said.subscribed_topic_names {
             is_new |= add(&mut self.names, name);
@@ -216,6 +234,12 @@ impl Members {
         }
         if let Some(assignor) = &said.server_assignor {
             subtract(&mut self.assignors, assignor);
+        }
+        if let Some(classic) = &said.classic {
+            self.classic -= 1;
+            for protocol in &classic.protocols {
+                subtract(&mut self.protocols, &protocol.name);
+            }
         }
         let mut is_last = false;
         for name in &said.subscribed_topic_names {

@@ -14,7 +14,7 @@ use crate::coordinator::topics::Topics;
 impl ConsumerGroup {
     /// The hash of the subscribed topics as they are now. It is its own, not Kafka's: whoever reads it elsewhere sees a
     /// change, which costs one rebalance.
-    pub(super) fn fresh_hash(&mut self, topics: &Topics) -> i64 {
+    pub(in crate::coordinator) fn fresh_hash(&mut self, topics: &Topics) -> i64 {
         if self.is_hash_stale {
             self.is_hash_stale = false;
             self.hash = self.hash_of_topics(topics);

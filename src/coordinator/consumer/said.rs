@@ -56,7 +56,26 @@ impl Said {
             server_assignor: None,
             classic: None,
         };
-        let value = merged(&nothing, request);
+        Self::all_new(merged(&nothing, request))
+    }
+
+    /// All that a member says, in the place of all that was known of it.
+    pub(super) fn instead_of(before: Option<&Arc<ConsumerMemberValue>>, value: ConsumerMemberValue) -> Self {
+        let Some(before) = before else {
+            return Self::all_new(value);
+        };
+        let names_changed = before.subscribed_topic_names != value.subscribed_topic_names;
+        let regex_changed = before.subscribed_topic_regex != value.subscribed_topic_regex;
+        let is_new = **before != value;
+        Self {
+            value: Arc::new(value),
+            is_new,
+            names_changed,
+            regex_changed,
+        }
+    }
+
+    fn all_new(value: ConsumerMemberValue) -> Self {
         Self {
             is_new: true,
             names_changed: !value.subscribed_topic_names.is_empty(),

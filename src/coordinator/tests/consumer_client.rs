@@ -205,6 +205,10 @@ impl GroupTest {
         let group_id = "g".into();
         match self.call(Request::ConsumerGroupDescribe { group_id }) {
             Response::ConsumerGroupDescribe(response) => response,
+            // Nobody has asked for it here yet.
+            Response::NotOwned => {
+                ConsumerGroupDescribeResponse::refusal("g".into(), ErrorCode::GROUP_ID_NOT_FOUND, None)
+            }
             other => panic!("not a description: {other:?}"),
         }
     }

@@ -1,0 +1,181 @@
+//! Members of a consumer group that speak the classic protocol: JoinGroup. What such a member owns it says with its
+//! subscription; its generation is its member epoch; nobody leads.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use super::ConsumerGroup;
+use super::heartbeat::{Place, Refusal, max_size};
+use super::said::Said;
+use crate::coordinator::classic::join_refusal;
+use crate::coordinator::consumer_protocol::{self, NamedPartitions, Subscription};
+use crate::coordinator::context::Context;
+use crate::coordinator::input::Ticket;
+use crate::coordinator::partitions::{Partitions, TopicPartition};
+use crate::coordinator::record::{ClassicMemberValue, ConsumerMemberValue};
+use crate::coordinator::request::{JoinGroupRequest, JoinGroupResponse, Response, Text};
+use crate::coordinator::settings::MigrationPolicy;
+use crate::coordinator::timer::GroupTimer;
+use crate::coordinator::topics::Topics;
+use crate::wire::error_code::ErrorCode;
+
+/// The one protocol type that a consumer group can take in.
+pub(super) const PROTOCOL_TYPE: &str = "consumer";
+
+/// What came of a join.
+#[derive(Debug)]
+pub(in crate::coordinator) enum Joined {
+    Answered,
+    /// It took the place of the last member that speaks the consumer protocol: the group is to become a classic one, which
+    /// then answers it.
+    LastOfItsKind(Ticket, JoinGroupRequest),
+}
+
+impl ConsumerGroup {
+    /// JoinGroup in a group that somebody is in.
+    pub(in crate::coordinator) fn on_classic_join(
+        &mut self,
+        ticket: Ticket,
+        mut request: JoinGroupRequest,
+        cx: &mut Context<'_>,
+    ) -> Joined {
+        let mut seen = BTreeSet::new();
+        request.protocols.retain(|protocol| seen.insert(protocol.name.clone()));
+        match self.classic_join(&mut request, cx) {
+            Ok(()) if self.is_to_be_classic(cx.settings) => return Joined::LastOfItsKind(ticket, request),
+            Ok(()) => cx.reply(ticket, self.join_response(&request)),
+            Err(refusal) => {
+                let member_id = match refusal.error {
+                    ErrorCode::GROUP_MAX_SIZE_REACHED => "".into(),
+                    _ => request.member_id,
+                };
+                cx.reply(ticket, join_refusal(refusal.error, member_id));
+            }
+        }
+        Joined::Answered
+    }
+
+    fn classic_join(&mut self, request: &mut JoinGroupRequest, cx: &mut Context<'_>) -> Result<(), Refusal> {
+        let subscription = self.check_classic_join(request, cx)?;
+        let place = self.place_of_classic(request, cx)?;
+        let before = match &place {
+            Place::New => None,
+            Place::Known => self.members.get(&request.member_id),
+            Place::Instead(old_id) => self.members.get(old_id),
+        };
+        let before = before.map(|member| member.said.clone());
+        let said = classic_said(before.as_ref(), &subscription, request);
+        let old_regex = before.map_or_else(|| "".into(), |before| before.subscribed_topic_regex.clone());
+        let subscription_changed = said.subscription_changed();
+        if place != Place::Known || said.is_new {
+            self.take_in(&place, &said, &old_regex, &request.member_id, &[], cx);
+        }
+        let member_id = &request.member_id;
+        cx.cancel(&self.id, GroupTimer::ClassicJoin(member_id.clone()));
+        cx.arm(
+            &self.id,
+            GroupTimer::Session(member_id.clone()),
+            request.session_timeout_ms,
+        );
+        cx.arm(
+            &self.id,
+            GroupTimer::ClassicSync(member_id.clone()),
+            request.rebalance_timeout_ms,
+        );
+        let owned = with_ids(&subscription.owned, cx.topics);
+        self.reconcile(member_id, Some(&owned), subscription_changed, cx)?;
+        self.tell_settled(cx);
+        Ok(())
+    }
+
+    fn check_classic_join(&self, request: &JoinGroupRequest, cx: &Context<'_>) -> Result<Subscription, Refusal> {
+        let supported = |name: &Text| self.members.all_classic_support(name);
+        let fits = cx.settings.group_consumer_migration_policy != MigrationPolicy::Disabled
+            && &*request.protocol_type == PROTOCOL_TYPE
+            && request.protocols.iter().any(|protocol| supported(&protocol.name));
+        let first = request.protocols.first().filter(|_| fits);
+        let subscription = first.and_then(|protocol| consumer_protocol::read_subscription(&protocol.metadata));
+        subscription.ok_or_else(|| ErrorCode::INCONSISTENT_GROUP_PROTOCOL.into())
+    }
+
+    /// Where the member stands; it is given an id if it has none. An id that is not known was handed out before.
+    fn place_of_classic(&self, request: &mut JoinGroupRequest, cx: &mut Context<'_>) -> Result<Place, Refusal> {
+        let instance_id = request.group_instance_id.as_ref();
+        let holder = instance_id
+            .and_then(|instance_id| self.members.static_member(instance_id))
+            .cloned();
+        let is_known = self.members.contains(&request.member_id);
+        if !is_known && holder.is_none() && self.members.len() >= max_size(cx.settings) {
+            return Err(ErrorCode::GROUP_MAX_SIZE_REACHED.into());
+        }
+        if request.member_id.is_empty() {
+            let prefix = instance_id.unwrap_or(&request.client_id);
+            let is_dynamic = instance_id.is_none();
+            request.member_id = cx.member_ids.next(prefix);
+            if is_dynamic && request.require_known_member_id {
+                return Err(ErrorCode::MEMBER_ID_REQUIRED.into());
+            }
+            return Ok(holder.map_or(Place::New, Place::Instead));
+        }
+        match (instance_id, holder) {
+            (Some(_), None) => Err(ErrorCode::UNKNOWN_MEMBER_ID.into()),
+            (Some(_), Some(holder)) if holder != request.member_id => Err(ErrorCode::FENCED_INSTANCE_ID.into()),
+            _ if is_known => Ok(Place::Known),
+            _ => Ok(Place::New),
+        }
+    }
+
+    fn join_response(&self, request: &JoinGroupRequest) -> Response {
+        let member = self.members.get(&request.member_id);
+        Response::JoinGroup(JoinGroupResponse {
+            error: ErrorCode::NONE,
+            generation_id: member.map_or(-1, |member| member.current.member_epoch),
+            protocol_type: Some(PROTOCOL_TYPE.into()),
+            protocol_name: request.protocols.first().map(|protocol| protocol.name.clone()),
+            leader: "".into(),
+            skip_assignment: false,
+            member_id: request.member_id.clone(),
+            members: Vec::new(),
+        })
+    }
+}
+
+/// What a classic member says with its join.
+fn classic_said(
+    before: Option<&Arc<ConsumerMemberValue>>,
+    subscription: &Subscription,
+    request: &JoinGroupRequest,
+) -> Said {
+    let mut names = subscription.topics.clone();
+    names.sort_unstable();
+    names.dedup();
+    let value = ConsumerMemberValue {
+        instance_id: request.group_instance_id.clone(),
+        rack_id: subscription.rack_id.clone(),
+        client_id: request.client_id.clone(),
+        client_host: request.client_host.clone(),
+        subscribed_topic_names: names,
+        subscribed_topic_regex: "".into(),
+        rebalance_timeout_ms: request.rebalance_timeout_ms,
+        server_assignor: before.and_then(|before| before.server_assignor.clone()),
+        classic: Some(ClassicMemberValue {
+            session_timeout_ms: request.session_timeout_ms,
+            protocols: request.protocols.clone(),
+        }),
+    };
+    Said::instead_of(before, value)
+}
+
+/// The partitions of topics that exist, under their ids.
+pub(in crate::coordinator) fn with_ids(partitions: &NamedPartitions, topics: &Topics) -> Partitions {
+    let known = partitions
+        .iter()
+        .filter_map(|(name, numbers)| Some((topics.by_name.get(name)?.id, numbers)));
+    let each = known.flat_map(|(topic_id, numbers)| {
+        numbers.iter().map(move |partition| TopicPartition {
+            topic_id,
+            partition: *partition,
+        })
+    });
+    each.collect()
+}

@@ -1,0 +1,64 @@
+//! A consumer group whose members all speak the classic protocol becomes a classic group.
+
+use super::ConsumerGroup;
+use super::classic_member::PROTOCOL_TYPE;
+use super::classic_session::encode;
+use super::members::Member;
+use crate::coordinator::context::Context;
+use crate::coordinator::partitions::Partitions;
+use crate::coordinator::record::{ClassicMemberValue, GroupMetadataValue, MemberValue};
+use crate::coordinator::settings::Settings;
+use crate::coordinator::topics::Topics;
+
+impl ConsumerGroup {
+    /// Whether nobody is left who needs the group to be one of consumers, and it may become another.
+    pub(in crate::coordinator) fn is_to_be_classic(&self, settings: &Settings) -> bool {
+        !self.is_empty()
+            && self.members.classic_members() == self.members.len()
+            && settings.group_consumer_migration_policy.allows_downgrade()
+            && self.members.len() <= usize::try_from(settings.group_max_size).unwrap_or(0)
+    }
+
+    /// The group as a classic one: its epoch is the generation, and everybody has its target. `None` if there is no protocol
+    /// that all support, which the joins have seen to.
+    pub(in crate::coordinator) fn to_classic(&self, cx: &Context<'_>) -> Option<GroupMetadataValue> {
+        let mut members = Vec::with_capacity(self.members.len());
+        let first = self.members.iter().next()?;
+        let mut offered = first.said.classic.iter().flat_map(|classic| &classic.protocols);
+        let protocol = offered.find(|protocol| self.members.all_classic_support(&protocol.name))?;
+        for member in self.members.iter() {
+            let classic = member.said.classic.as_ref()?;
+            members.push(self.classic_value(member, classic, &protocol.name, cx.topics));
+        }
+        Some(GroupMetadataValue {
+            protocol_type: PROTOCOL_TYPE.into(),
+            generation: self.epoch,
+            protocol: Some(protocol.name.clone()),
+            leader: Some(first.id.clone()),
+            current_state_timestamp_ms: cx.now.wall_ms,
+            members,
+        })
+    }
+
+    fn classic_value(
+        &self,
+        member: &Member,
+        classic: &ClassicMemberValue,
+        protocol: &str,
+        topics: &Topics,
+    ) -> MemberValue {
+        let chosen = classic.protocols.iter().find(|offered| &*offered.name == protocol);
+        let nothing = Partitions::default();
+        let target = self.targets.get(&member.id).map_or(&nothing, |target| target);
+        MemberValue {
+            member_id: member.id.clone(),
+            group_instance_id: member.said.instance_id.clone(),
+            client_id: member.said.client_id.clone(),
+            client_host: member.said.client_host.clone(),
+            rebalance_timeout_ms: member.said.rebalance_timeout_ms,
+            session_timeout_ms: classic.session_timeout_ms,
+            subscription: chosen.map(|chosen| chosen.metadata.clone()).unwrap_or_default(),
+            assignment: encode(target, classic, topics),
+        }
+    }
+}

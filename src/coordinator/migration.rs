@@ -1,0 +1,118 @@
+//! Groups with members that change their protocol (KIP-848, online migration): a classic group that a consumer of the new
+//! protocol joins, and a consumer group whose last one is gone. Offsets stay where they are.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use super::classic::{ClassicGroup, Emigrant};
+use super::consumer::{ConsumerGroup, FIRST_EPOCH, with_ids};
+use super::consumer_protocol;
+use super::context::Context;
+use super::held::HeldPartitions;
+use super::partitions::{Partitions, TopicPartition};
+use super::record::{
+    ClassicMemberValue, ConsumerGroupMetadataValue, ConsumerGroupRecord, ConsumerMemberValue, CurrentAssignmentValue,
+    MemberState, Record, TargetAssignmentValue,
+};
+use super::request::Text;
+use super::topics::Topics;
+
+/// The consumer group that a classic group becomes, with the records that make it, those that end the other not among them.
+/// The generation becomes the epoch, and everybody has what it had.
+///
+/// `None` where the group cannot become one: its policy or its protocol type does not allow it, it is too big, or somebody's
+/// metadata or assignment is not what consumers write.
+pub(super) fn upgrade(
+    group_id: &Text,
+    classic: &ClassicGroup,
+    cx: &Context<'_>,
+) -> Option<(ConsumerGroup, Vec<Record>)> {
+    let max_size = usize::try_from(cx.settings.group_consumer_max_size).unwrap_or(0);
+    if !cx.settings.group_consumer_migration_policy.allows_upgrade()
+        || !classic.is_of_consumers()
+        || classic.size() > max_size
+    {
+        return None;
+    }
+    let mut taken = BTreeSet::new();
+    let mut members = Vec::new();
+    for emigrant in classic.emigrants() {
+        members.push(immigrant(emigrant, &mut taken, cx.topics)?);
+    }
+    let mut group = ConsumerGroup::new(group_id.clone());
+    let mut records = Vec::new();
+    let mut make = |group: &mut ConsumerGroup, record: ConsumerGroupRecord| {
+        group.apply(&record);
+        let group_id = group_id.clone();
+        records.push(Record::ConsumerGroup { group_id, record });
+    };
+    // Before its first generation a group has told nobody of any.
+    let epoch = classic.generation_id().max(FIRST_EPOCH);
+    for (member_id, said, _) in &members {
+        let (member_id, value) = (member_id.clone(), Some(Arc::clone(said)));
+        make(&mut group, ConsumerGroupRecord::Member { member_id, value });
+    }
+    let metadata_hash = group.fresh_hash(cx.topics);
+    let metadata = ConsumerGroupMetadataValue { epoch, metadata_hash };
+    make(&mut group, ConsumerGroupRecord::Metadata(Some(metadata)));
+    for (member_id, _, held) in &members {
+        let (member_id, value) = (member_id.clone(), Some(Arc::clone(held)));
+        make(&mut group, ConsumerGroupRecord::TargetMember { member_id, value });
+    }
+    let target = TargetAssignmentValue { epoch, timestamp_ms: 0 };
+    make(&mut group, ConsumerGroupRecord::Target(Some(target)));
+    for (member_id, _, held) in members {
+        let current = CurrentAssignmentValue {
+            member_epoch: epoch,
+            previous_member_epoch: epoch,
+            state: MemberState::Stable,
+            assigned: HeldPartitions::assigned_at(held, epoch),
+            pending_revocation: HeldPartitions::default(),
+        };
+        make(
+            &mut group,
+            ConsumerGroupRecord::CurrentAssignment {
+                member_id,
+                value: Some(current),
+            },
+        );
+    }
+    Some((group, records))
+}
+
+/// A classic member as one of a consumer group, with what it has. What two have by their leader's mistake the first keeps.
+fn immigrant(
+    emigrant: Emigrant,
+    taken: &mut BTreeSet<TopicPartition>,
+    topics: &Topics,
+) -> Option<(Text, Arc<ConsumerMemberValue>, Arc<Partitions>)> {
+    let subscription = consumer_protocol::read_subscription(&emigrant.subscription)?;
+    let assignment = consumer_protocol::read_assignment(&emigrant.assignment)?;
+    if assignment.has_user_data {
+        return None;
+    }
+    let mut names = subscription.topics;
+    names.sort_unstable();
+    names.dedup();
+    let said = ConsumerMemberValue {
+        instance_id: emigrant.instance_id,
+        rack_id: subscription.rack_id,
+        client_id: emigrant.client_id,
+        client_host: emigrant.client_host,
+        subscribed_topic_names: names,
+        subscribed_topic_regex: "".into(),
+        rebalance_timeout_ms: emigrant.rebalance_timeout_ms,
+        server_assignor: None,
+        classic: Some(ClassicMemberValue {
+            session_timeout_ms: emigrant.session_timeout_ms,
+            protocols: emigrant.protocols,
+        }),
+    };
+    let held = with_ids(&assignment.partitions, topics);
+    let held: Partitions = held
+        .iter()
+        .copied()
+        .filter(|partition| taken.insert(*partition))
+        .collect();
+    Some((emigrant.id, Arc::new(said), Arc::new(held)))
+}
