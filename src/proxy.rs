@@ -3,9 +3,8 @@
 //! | module | its one job |
 //! |---|---|
 //! | [`listeners`] | the addresses clients use: bound, advertised, one for each upstream node |
-//! | `listener` | accept |
-//! | `admission` | the limits of connections |
-//! | `lanes` | the threads of connections that carry records |
+//! | `listener` | accept, within the limits |
+//! | [`lanes`] | the threads that serve connections |
 //! | `connection` | one client connection and its upstream connection |
 //! | `sasl` | what passing SASL frames tell about a client |
 //! | [`api_versions`] | what a client is offered |
@@ -17,10 +16,9 @@
 //! Start order: [`listeners::Listeners::bind`], the upstream, [`listeners::Listeners::follow`] with its first picture, the
 //! coordinator, then [`serve`].
 
-mod admission;
 pub mod api_versions;
 mod connection;
-mod lanes;
+pub mod lanes;
 mod listener;
 pub mod listeners;
 mod owned_memory;
@@ -36,7 +34,7 @@ use std::sync::Arc;
 
 use tokio::runtime::Handle;
 
-use self::admission::Admissions;
+use self::listener::Admissions;
 use self::listeners::ListenerError;
 use self::services::Services;
 
@@ -45,7 +43,7 @@ pub fn serve(services: &Arc<Services>) {
     let limits = &services.limits;
     let admissions = Admissions::new(limits.connections_max, limits.connections_max_per_ip);
     let weak = Arc::downgrade(services);
-    // A listener may be found on a lane, where no new connection belongs.
+    // A connection may find a node, but it is not for its thread to accept there.
     let shared = Handle::current();
     services.listeners.serve(Box::new(move |bound| {
         if let Some(services) = weak.upgrade() {

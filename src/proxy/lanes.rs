@@ -1,142 +1,132 @@
-//! Threads for the connections that carry records, each with a reactor of its own, on which a connection stays to its end.
+//! The threads that serve connections: one for each processor, each with a reactor of its own. A connection stays on its thread.
 //!
-//! On the runtime that all tasks share, a thread that finds several sockets ready wakes another one to share the work with. That
-//! keeps a coordinator's answers prompt, but the waking costs more than to relay a small request, and a relayed request has
-//! nothing to share. A group's requests, on the other hand, would have to wake the thread of their shard. So connections begin
-//! on the shared runtime, and the first request that produces or fetches takes its connection over here.
+//! On a runtime that shares all tasks out, a thread that finds several sockets ready wakes another one to share the work with. The
+//! waking costs more than to relay a small request or to answer a heartbeat, and most of the time both threads had work.
 
 use std::io;
 use std::num::NonZero;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, OnceLock};
 use std::thread;
 
 use tokio::runtime::{Builder, Handle};
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 
-/// The lanes of the process, one for each processor, begun when first needed.
-#[derive(Debug, Default)]
-pub(crate) struct Lanes {
-    begun: OnceLock<Begun>,
-}
-
+/// The lanes of the process. Dropping this ends the threads.
 #[derive(Debug)]
-struct Begun {
-    lanes: Vec<Lane>,
-    /// Ends the threads.
+pub struct Lanes {
+    first: Lane,
+    others: Vec<Lane>,
     _end: DropGuard,
 }
 
-/// A thread that serves connections.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 struct Lane {
-    handle: Handle,
+    runtime: Handle,
+    /// That are served here now.
     connections: Arc<AtomicUsize>,
 }
 
-/// A connection's place in a lane, kept while it is served there.
-#[derive(Debug)]
-pub(crate) struct Seat {
-    lane: Lane,
-}
-
 impl Lanes {
-    /// A place in the lane that has the fewest connections; none if no thread could be had.
-    pub(crate) fn seat(&self) -> Option<Seat> {
-        let begun = self.begun.get_or_init(Begun::begin);
-        let emptiest = begun
-            .lanes
-            .iter()
-            .min_by_key(|lane| lane.connections.load(Ordering::Relaxed))?;
-        Some(Seat::take(emptiest.clone()))
-    }
-}
-
-impl Begun {
-    fn begin() -> Self {
+    /// Begins a thread for each processor.
+    ///
+    /// # Errors
+    /// When the system has no more threads or file descriptors.
+    pub fn start() -> io::Result<Self> {
         let end = CancellationToken::new();
-        let mut lanes = Vec::new();
-        for number in 0..thread::available_parallelism().map_or(1, NonZero::get) {
-            match Lane::begin(number, end.clone()) {
-                Ok(lane) => lanes.push(lane),
-                Err(error) => {
-                    tracing::error!(%error, lanes = lanes.len(), "cannot have a thread for each processor; records are relayed by fewer");
-                    break;
-                }
-            }
-        }
-        Self {
-            lanes,
+        let count = thread::available_parallelism().map_or(1, NonZero::get);
+        let others = (1..count).map(|number| Lane::start(number, end.clone()));
+        Ok(Self {
+            others: others.collect::<io::Result<_>>()?,
+            first: Lane::start(0, end.clone())?,
             _end: end.drop_guard(),
-        }
+        })
+    }
+
+    /// Serves a connection where there are the fewest.
+    pub(crate) fn spawn(&self, tasks: &TaskTracker, connection: impl Future<Output = ()> + Send + 'static) {
+        let lane = self.emptiest();
+        let seat = Seat::take(&lane.connections);
+        let seated = async move {
+            let _seat = seat;
+            connection.await;
+        };
+        tasks.spawn_on(seated, &lane.runtime);
+    }
+
+    fn emptiest(&self) -> &Lane {
+        let load = |lane: &Lane| lane.connections.load(Ordering::Relaxed);
+        let fewer = |best, lane| if load(lane) < load(best) { lane } else { best };
+        self.others.iter().fold(&self.first, fewer)
     }
 }
 
 impl Lane {
-    fn begin(number: usize, end: CancellationToken) -> io::Result<Self> {
+    fn start(number: usize, end: CancellationToken) -> io::Result<Self> {
         let runtime = Builder::new_current_thread().enable_all().build()?;
         let handle = runtime.handle().clone();
         thread::Builder::new()
             .name(format!("convoke-lane-{number}"))
             .spawn(move || runtime.block_on(end.cancelled_owned()))?;
         Ok(Self {
-            handle,
+            runtime: handle,
             connections: Arc::default(),
         })
     }
 }
 
-impl Seat {
-    fn take(lane: Lane) -> Self {
-        lane.connections.fetch_add(1, Ordering::Relaxed);
-        Self { lane }
-    }
+/// Counts a connection for as long as it is served.
+struct Seat(Arc<AtomicUsize>);
 
-    /// Has the lane run a task; the place is free again when that ends.
-    pub(crate) fn spawn(self, tasks: &TaskTracker, task: impl Future<Output = ()> + Send + 'static) {
-        let handle = self.lane.handle.clone();
-        let seated = async move {
-            let _seat = self;
-            task.await;
-        };
-        tasks.spawn_on(seated, &handle);
+impl Seat {
+    fn take(connections: &Arc<AtomicUsize>) -> Self {
+        connections.fetch_add(1, Ordering::Relaxed);
+        Self(Arc::clone(connections))
     }
 }
 
 impl Drop for Seat {
     fn drop(&mut self) {
-        self.lane.connections.fetch_sub(1, Ordering::Relaxed);
+        self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+    use std::future::pending;
+
+    use tokio::sync::mpsc;
+
     use super::*;
 
-    #[test]
-    fn connections_are_spread_and_a_place_is_free_again_when_it_is_dropped() {
-        let lanes = Lanes::default();
+    #[tokio::test]
+    async fn connections_are_spread_over_threads_of_their_own() {
+        let lanes = Lanes::start().expect("threads");
         let count = thread::available_parallelism().map_or(1, NonZero::get);
-        let mut seats: Vec<Seat> = (0..2 * count).map(|_| lanes.seat().expect("a thread")).collect();
-        let load = |seat: &Seat| seat.lane.connections.load(Ordering::Relaxed);
-        assert!(seats.iter().all(|seat| load(seat) == 2));
-        let freed = seats.swap_remove(1);
-        let lane = freed.lane.clone();
-        drop(freed);
-        let again = lanes.seat().expect("a thread");
-        assert!(Arc::ptr_eq(&again.lane.connections, &lane.connections));
+        let (sender, mut names) = mpsc::channel(2 * count);
+        for _ in 0..2 * count {
+            let sender = sender.clone();
+            lanes.spawn(&TaskTracker::new(), async move {
+                let name = thread::current().name().map(str::to_owned);
+                sender.send(name).await.expect("the test listens");
+                pending::<()>().await;
+            });
+        }
+        let mut served = BTreeMap::<String, usize>::new();
+        for _ in 0..2 * count {
+            let name = names.recv().await.flatten().expect("lanes have names");
+            *served.entry(name).or_default() += 1;
+        }
+        assert_eq!(served.len(), count);
+        assert!(served.values().all(|connections| *connections == 2), "{served:?}");
     }
 
-    #[tokio::test]
-    async fn a_task_runs_on_a_thread_of_its_lane() {
-        let lanes = Lanes::default();
-        let seat = lanes.seat().expect("a thread");
-        let (sender, name) = tokio::sync::oneshot::channel();
-        seat.spawn(&TaskTracker::new(), async move {
-            let _ = sender.send(thread::current().name().map(str::to_owned));
-        });
-        let name = name.await.expect("it runs").expect("lanes have names");
-        assert!(name.starts_with("convoke-lane-"), "{name}");
+    #[test]
+    fn a_place_is_free_again_when_its_connection_has_ended() {
+        let connections = Arc::default();
+        drop(Seat::take(&connections));
+        assert_eq!(connections.load(Ordering::Relaxed), 0);
     }
 }

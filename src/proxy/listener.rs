@@ -1,13 +1,16 @@
 //! Takes connections in: one accept loop a listener, within the limits, with a pause when the process is out of resources.
 
+mod admission;
+
 use std::io;
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpStream as Socket};
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpListener;
 
-use super::admission::Admissions;
+pub use admission::Admissions;
+
 use super::connection;
 use super::listeners::{Bound, Target};
 use super::services::Services;
@@ -56,10 +59,11 @@ impl Accept {
                 () = &mut draining => return,
                 accepted = self.listener.accept() => accepted,
             };
-            match accepted {
-                Ok((stream, peer)) => {
+            // The connection's thread has a reactor of its own.
+            match accepted.and_then(|(stream, peer)| Ok((stream.into_std()?, peer))) {
+                Ok((socket, peer)) => {
                     pause = PAUSE_FIRST;
-                    self.take_in(stream, peer);
+                    self.take_in(socket, peer);
                 }
                 Err(error) if concerns_one_connection(&error) => {}
                 Err(error) => {
@@ -77,7 +81,7 @@ impl Accept {
         }
     }
 
-    fn take_in(&self, stream: TcpStream, peer: SocketAddr) {
+    fn take_in(&self, socket: Socket, peer: SocketAddr) {
         let place = match self.admissions.admit(peer.ip()) {
             Ok(place) => place,
             Err(limit) => {
@@ -92,9 +96,11 @@ impl Accept {
             peer,
             target: self.target.clone(),
             services: Arc::clone(&self.services),
-            _place: place,
         };
-        self.services.stop.tasks().spawn(client.serve(stream));
+        self.services.lanes.spawn(self.services.stop.tasks(), async move {
+            let _place = place;
+            client.serve(socket).await;
+        });
     }
 }
 

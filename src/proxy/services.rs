@@ -46,6 +46,7 @@ impl Services {
         metrics: Arc<Metrics>,
         handlers: HandlerServices,
         listeners: Arc<Listeners>,
+        lanes: Lanes,
         stop: Stop,
     ) -> Self {
         Self {
@@ -58,7 +59,7 @@ impl Services {
             listeners,
             stop,
             pipes: Pipes::new(),
-            lanes: Lanes::default(),
+            lanes,
             complaints: CloseReason::ALL.map(|_| LogLimit::new(COMPLAIN_EVERY)),
             listener_complaints: LogLimit::new(COMPLAIN_EVERY),
             started: Instant::now(),

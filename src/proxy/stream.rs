@@ -32,11 +32,6 @@ pub(crate) fn split(stream: TcpStream) -> io::Result<(ReadSide, WriteSide)> {
     Ok(stream.into_split())
 }
 
-/// Puts the two halves of a connection together again.
-pub(crate) fn join(reader: ReadSide, writer: WriteSide) -> io::Result<TcpStream> {
-    reader.reunite(writer).map_err(io::Error::other)
-}
-
 /// Connects to an upstream node, trying each address of its name.
 pub(crate) async fn dial(address: &HostPort, timeout: Duration) -> io::Result<(ReadSide, WriteSide)> {
     let connect = TcpStream::connect((address.host.as_str(), address.port));

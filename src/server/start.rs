@@ -16,6 +16,7 @@ use crate::config::Config;
 use crate::coordinator::input::DeletedTopic;
 use crate::handler::{DelegateRules, HandlerServices};
 use crate::proxy;
+use crate::proxy::lanes::Lanes;
 use crate::proxy::listeners::Listeners;
 use crate::proxy::services::Services;
 use crate::proxy::stop::Stop;
@@ -149,6 +150,7 @@ impl Starting {
             Arc::clone(&status.metrics),
             handlers,
             listeners,
+            Lanes::start().map_err(ServerError::Threads)?,
             stop.clone(),
         )));
         tokio::spawn(forget_topics(self.deleted, coordinator.clone()));

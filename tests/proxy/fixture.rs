@@ -13,6 +13,7 @@ use convoke::coordinator::request::Text;
 use convoke::coordinator::settings::Settings;
 use convoke::handler::{DelegateRules, HandlerServices};
 use convoke::proxy;
+use convoke::proxy::lanes::Lanes;
 use convoke::proxy::listeners::Listeners;
 use convoke::proxy::services::Services;
 use convoke::proxy::stop::Stop;
@@ -101,6 +102,7 @@ impl Fixture {
             Arc::clone(&metrics),
             handlers,
             Arc::clone(&listeners),
+            Lanes::start().expect("threads"),
             stop.clone(),
         );
         let services = Arc::new(services);

@@ -75,11 +75,6 @@ impl Progress {
         self.unacknowledged.load(Ordering::Relaxed)
     }
 
-    /// Nothing is under way, and all answers are with the client.
-    pub(super) fn is_quiet(&self) -> bool {
-        self.under_way.load(Ordering::Relaxed) == 0 && !self.writing_to_client.load(Ordering::Relaxed)
-    }
-
     /// The request that was queued last will have no answer, and none is queued after it.
     pub(super) fn cut_off(&self) {
         self.cut_off.store(true, Ordering::Relaxed);

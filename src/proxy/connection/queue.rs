@@ -66,10 +66,6 @@ impl Queue {
         self.state().slots.len() < self.max
     }
 
-    pub(super) fn is_empty(&self) -> bool {
-        self.state().slots.is_empty()
-    }
-
     /// Tells that nothing more will be pushed.
     pub(super) fn end(&self) {
         self.state().ended = true;

@@ -4,6 +4,7 @@
 //! frames that are in the buffer already are written together; what is longer than the buffer is copied through it, or moved by the
 //! kernel if much is missing.
 
+use std::convert::Infallible;
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::task::Poll;
@@ -18,14 +19,13 @@ use super::end::End;
 use super::queue::Queue;
 use super::slot::{Forwarded, Slot};
 use super::splicing::{SPLICE_MIN, Splice, SpliceError, Towards};
-use super::upstream_link::{Purpose, Upstream, UpstreamLink};
+use super::upstream_link::{Purpose, UpstreamLink};
 use crate::handler::Decisions;
-use crate::proxy::lanes::Seat;
 use crate::proxy::sasl::{self, NextFrame, Sent};
 use crate::proxy::stop::Begun;
-use crate::proxy::stream::{Behind, ReadSide, WriteSide};
+use crate::proxy::stream::{Behind, ReadSide};
 use crate::telemetry::close_reason::CloseReason;
-use crate::wire::api::{self, API_VERSIONS, FETCH, PRODUCE, Route, SASL_AUTHENTICATE, SASL_HANDSHAKE};
+use crate::wire::api::{self, API_VERSIONS, PRODUCE, Route, SASL_AUTHENTICATE, SASL_HANDSHAKE};
 use crate::wire::codec::WireError;
 use crate::wire::frame::{LENGTH_SIZE, Parsed, RequestHead, frame_len, produce_acks};
 
@@ -41,15 +41,6 @@ pub(super) struct Request {
     pub(super) received: Instant,
     answer: Expected,
     sasl: Option<Box<Sent>>,
-}
-
-/// Where a connection is served.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Home {
-    /// On the runtime that all tasks share.
-    Shared,
-    /// In a lane, to its end.
-    Lane,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,19 +66,13 @@ pub(super) struct Requests<'a> {
 }
 
 impl<'a> Requests<'a> {
-    pub(super) fn new(
-        ctx: &'a Context,
-        reader: ReadSide,
-        upstream: Upstream<WriteSide>,
-        input: Buffer,
-        queue: &'a Queue,
-    ) -> Self {
+    pub(super) fn new(ctx: &'a Context, reader: ReadSide, queue: &'a Queue) -> Self {
         Self {
             ctx,
-            upstream: UpstreamLink::new(ctx, upstream, queue),
+            upstream: UpstreamLink::new(ctx, queue),
             decisions: Decisions::default(),
             reader,
-            input,
+            input: Buffer::new(ctx.services.limits.buffer),
             accepted: 0,
             bare_sasl: false,
             anything_read: false,
@@ -95,44 +80,23 @@ impl<'a> Requests<'a> {
         }
     }
 
-    /// What there is of the client, the way up and what is read, where nothing is under way.
-    pub(super) fn into_parts(self) -> (ReadSide, Upstream<WriteSide>, Buffer) {
-        (self.reader, self.upstream.into_writer(), self.input)
+    /// Serves requests until none can be read any more, and says why. Answers that are queued by then are still to be sent.
+    pub(super) async fn run(&mut self) -> End {
+        let Err(end) = self.serve().await;
+        self.upstream.end();
+        self.ctx.progress.requests_ended();
+        end
     }
 
-    /// Serves requests until the connection is to go on in a lane, or until none can be read any more, and says why. Answers that
-    /// are queued by then are still to be sent.
-    pub(super) async fn run(&mut self, home: Home) -> Result<Seat, End> {
-        let served = self.serve(home).await;
-        if served.is_err() {
-            self.upstream.end();
-            self.ctx.progress.requests_ended();
-        }
-        served
-    }
-
-    async fn serve(&mut self, home: Home) -> Result<Seat, End> {
+    async fn serve(&mut self) -> Result<Infallible, End> {
         loop {
             if self.bare_sasl && self.token_is_next().await? {
                 Box::pin(self.forward_token()).await?;
-                continue;
+            } else {
+                let request = self.next_request().await?;
+                self.route(request).await?;
             }
-            let request = self.next_request().await?;
-            if home == Home::Shared
-                && let Some(seat) = self.seat_in_lane(&request)
-            {
-                // The request is still in the buffer, and read again there.
-                return Ok(seat);
-            }
-            self.route(request).await?;
         }
-    }
-
-    /// A place for a connection that turns out to carry records, if it can move now.
-    fn seat_in_lane(&self, request: &Request) -> Option<Seat> {
-        let carries_records = matches!(request.head.api_key, PRODUCE | FETCH);
-        let rests = self.accepted == 0 && self.upstream.is_quiet();
-        (carries_records && rests).then(|| self.ctx.services.lanes.seat())?
     }
 
     async fn route(&mut self, request: Request) -> Result<(), End> {

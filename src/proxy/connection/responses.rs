@@ -41,12 +41,12 @@ pub(super) struct Responses<'a> {
 }
 
 impl<'a> Responses<'a> {
-    pub(super) fn new(ctx: &'a Context, writer: WriteSide, upstream: Option<ReadSide>, queue: &'a Queue) -> Self {
+    pub(super) fn new(ctx: &'a Context, writer: WriteSide, queue: &'a Queue) -> Self {
         Self {
             ctx,
             writer,
             queue,
-            upstream,
+            upstream: None,
             input: Buffer::new(ctx.services.limits.buffer),
             accepted: 0,
             out: BytesMut::new(),
@@ -69,11 +69,6 @@ impl<'a> Responses<'a> {
             self.ctx.progress.answered();
         }
         self.flush().await
-    }
-
-    /// The way down, where nothing is under way.
-    pub(super) fn into_parts(self) -> (WriteSide, Option<ReadSide>) {
-        (self.writer, self.upstream)
     }
 
     /// Tells the client that nothing more comes.

@@ -41,12 +41,10 @@ pub(super) enum Purpose {
     Handshake,
 }
 
-/// The upstream connection, or one side of it.
-#[derive(Debug)]
-pub(super) enum Upstream<T> {
+enum Writer {
     /// Not needed so far.
     None,
-    Open(T),
+    Open(WriteSide),
     /// The upstream has closed the connection.
     Lost,
 }
@@ -54,7 +52,7 @@ pub(super) enum Upstream<T> {
 /// The way up, and the queue of what comes back.
 pub(super) struct UpstreamLink<'a> {
     ctx: &'a Context,
-    writer: Upstream<WriteSide>,
+    writer: Writer,
     queue: &'a Queue,
     /// The client's id, under which requests of ours go.
     pub(super) client_id: Option<String>,
@@ -68,10 +66,10 @@ pub(super) struct UpstreamLink<'a> {
 }
 
 impl<'a> UpstreamLink<'a> {
-    pub(super) const fn new(ctx: &'a Context, writer: Upstream<WriteSide>, queue: &'a Queue) -> Self {
+    pub(super) const fn new(ctx: &'a Context, queue: &'a Queue) -> Self {
         Self {
             ctx,
-            writer,
+            writer: Writer::None,
             queue,
             client_id: None,
             waited: Duration::ZERO,
@@ -85,17 +83,17 @@ impl<'a> UpstreamLink<'a> {
     pub(super) async fn connect(&mut self, purpose: Purpose) -> Result<(), End> {
         self.let_go_if_closed();
         match self.writer {
-            Upstream::Open(_) => return Ok(()),
-            Upstream::Lost if purpose == Purpose::Request && self.ctx.sasl().is_bound_to_upstream() => {
+            Writer::Open(_) => return Ok(()),
+            Writer::Lost if purpose == Purpose::Request && self.ctx.sasl().is_bound_to_upstream() => {
                 self.user_lost = true;
                 return Err(user_lost());
             }
-            Upstream::None | Upstream::Lost => {}
+            Writer::None | Writer::Lost => {}
         }
         let (reader, writer) = Box::pin(self.dial()).await?;
         self.ctx.progress.set_upstream_open(true);
         self.push(Slot::Upstream(reader)).await;
-        self.writer = Upstream::Open(writer);
+        self.writer = Writer::Open(writer);
         Ok(())
     }
 
@@ -125,12 +123,12 @@ impl<'a> UpstreamLink<'a> {
     /// Closes our side of a connection that the upstream has closed.
     pub(super) fn let_go_if_closed(&mut self) {
         if self.is_open() && !self.ctx.progress.upstream_open() {
-            self.writer = Upstream::Lost;
+            self.writer = Writer::Lost;
         }
     }
 
     pub(super) const fn is_open(&self) -> bool {
-        matches!(self.writer, Upstream::Open(_))
+        matches!(self.writer, Writer::Open(_))
     }
 
     async fn dial(&self) -> Result<(ReadSide, WriteSide), End> {
@@ -172,17 +170,6 @@ impl<'a> UpstreamLink<'a> {
         self.queue.push(slot).await;
     }
 
-    /// The way up, where nothing is under way.
-    pub(super) fn into_writer(mut self) -> Upstream<WriteSide> {
-        self.let_go_if_closed();
-        self.writer
-    }
-
-    /// Whether no answer is waited for, and none is on its way to the client.
-    pub(super) fn is_quiet(&self) -> bool {
-        self.queue.is_empty() && self.ctx.progress.is_quiet()
-    }
-
     /// Whether an answer can be queued without waiting.
     pub(super) fn has_room(&self) -> bool {
         self.queue.has_room()
@@ -198,8 +185,8 @@ impl<'a> UpstreamLink<'a> {
     /// The socket of the connection that [`Self::connect`] has made.
     pub(super) fn socket(&self) -> Result<&TcpStream, End> {
         match &self.writer {
-            Upstream::Open(writer) => Ok(writer.as_ref()),
-            Upstream::None | Upstream::Lost => Err(not_open()),
+            Writer::Open(writer) => Ok(writer.as_ref()),
+            Writer::None | Writer::Lost => Err(not_open()),
         }
     }
 
