@@ -1,6 +1,9 @@
 //! The way of one member from what it holds to its target (Kafka's `CurrentAssignmentBuilder`): give up first, wait for what
 //! others have not given up, take what is free. A pure function, one step for each heartbeat.
 
+#[cfg(test)]
+mod tests;
+
 use uuid::Uuid;
 
 use crate::coordinator::held::HeldPartitions;

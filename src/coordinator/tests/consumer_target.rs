@@ -188,3 +188,25 @@ fn the_assignor_that_most_ask_for_is_used() {
     let numbers: Vec<Vec<i32>> = clients.iter().map(Client::numbers).collect();
     assert_eq!(numbers, [[0, 1], [2, 3], [4, 5]]);
 }
+
+#[test]
+fn a_thousand_members_that_come_at_once_settle_with_one_target() {
+    let mut test = shard_with(Settings::default());
+    test.tell_topics(topics(&[("t", T, 1_000)]));
+    let tickets: Vec<Ticket> = (0..1_000)
+        .map(|number| {
+            if number % 100 == 0 {
+                test.advance_ms(5);
+            }
+            test.send_beat(join_of(&format!("m{number:04}")))
+        })
+        .collect();
+    test.advance_ms(100);
+    assert_eq!((computations(&test), &*test.state()), (1, "Stable"));
+    let one_each = |ticket: &Ticket| {
+        test.beat_reply(*ticket)
+            .assignment
+            .is_some_and(|assigned| assigned.len() == 1)
+    };
+    assert!(tickets.iter().all(one_each));
+}
