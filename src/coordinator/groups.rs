@@ -290,11 +290,13 @@ impl Groups {
     }
 
     pub(super) fn describe_consumer(&self, group_id: &Text, cx: &Context<'_>) -> ConsumerGroupDescribeResponse {
-        if let Some(Group::Consumer(group)) = self.groups.get(group_id) {
-            return group.describe_consumer(cx);
-        }
-        let message = format!("Group {group_id} not found.").into();
-        ConsumerGroupDescribeResponse::refusal(group_id.clone(), ErrorCode::GROUP_ID_NOT_FOUND, Some(message))
+        let message = match self.groups.get(group_id) {
+            Some(Group::Consumer(group)) => return group.describe_consumer(cx),
+            Some(_) => format!("Group {group_id} is not a consumer group."),
+            None => format!("Group {group_id} not found."),
+        };
+        let error = ErrorCode::GROUP_ID_NOT_FOUND;
+        ConsumerGroupDescribeResponse::refusal(group_id.clone(), error, Some(message.into()))
     }
 
     pub(super) fn list(&self, request: &ListGroupsRequest) -> Vec<ListedGroup> {

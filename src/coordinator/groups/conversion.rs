@@ -37,7 +37,17 @@ impl Groups {
         }
         match self.consumer_group_for(&request, cx) {
             Some((group, records)) => self.join_first(ticket, request, group, records, cx),
-            None => cx.reply(ticket, heartbeat_refusal(ErrorCode::GROUP_ID_NOT_FOUND, None)),
+            None => {
+                let group_id = &request.group_id;
+                let message = match self.groups.get(group_id) {
+                    Some(_) => format!("Group {group_id} is not a consumer group."),
+                    None => format!("Consumer group {group_id} not found."),
+                };
+                cx.reply(
+                    ticket,
+                    heartbeat_refusal(ErrorCode::GROUP_ID_NOT_FOUND, Some(message.into())),
+                );
+            }
         }
     }
 
