@@ -32,6 +32,7 @@ pub(super) async fn handle(call: &Call<'_>, body: Bytes, access: &mut Access<'_,
     if let Err(error) = may(&request, access).await {
         return fail(call, error);
     }
+    look_for_topics(call, &request);
     let mut response = ask(call, &request, None).await;
     if let Response::ResolveRegexes { patterns } = response {
         // Boxed, since few heartbeats come here and every connection has room for it.
@@ -62,6 +63,16 @@ async fn may(
         Ok(())
     } else {
         Err(ErrorCode::TOPIC_AUTHORIZATION_FAILED)
+    }
+}
+
+/// A topic that is younger than the picture of the cluster is to be in it soon; the group is told when it is.
+fn look_for_topics(call: &Call<'_>, request: &ConsumerGroupHeartbeatRequest) {
+    let cluster = &call.services.cluster;
+    let known = cluster.snapshot();
+    let mut names = request.subscribed_topic_names.iter().flatten();
+    if names.any(|name| !known.topics.by_name.contains_key(name.as_str())) {
+        cluster.request_refresh();
     }
 }
 
