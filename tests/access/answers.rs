@@ -7,8 +7,9 @@ use convoke::wire::newest::delete_groups::DeleteGroupsResponse;
 use convoke::wire::{api, codec};
 use convoke_support::Result;
 use kafka_protocol::messages::{
-    DescribeGroupsResponse, HeartbeatResponse, JoinGroupResponse, LeaveGroupResponse, ListGroupsResponse,
-    OffsetCommitResponse, OffsetDeleteResponse, OffsetFetchResponse, SyncGroupResponse,
+    ConsumerGroupDescribeResponse, ConsumerGroupHeartbeatResponse, DescribeGroupsResponse, HeartbeatResponse,
+    JoinGroupResponse, LeaveGroupResponse, ListGroupsResponse, OffsetCommitResponse, OffsetDeleteResponse,
+    OffsetFetchResponse, SyncGroupResponse,
 };
 use kafka_protocol::protocol::Decodable;
 
@@ -29,6 +30,12 @@ pub fn normal(side: Side, api_key: i16, version: i16, body: Bytes) -> Result<Str
         api::JOIN_GROUP => format!("{:#?}", whole::<JoinGroupResponse>(version, body)?),
         api::HEARTBEAT => format!("{:#?}", whole::<HeartbeatResponse>(version, body)?),
         api::LEAVE_GROUP => format!("{:#?}", whole::<LeaveGroupResponse>(version, body)?),
+        api::CONSUMER_GROUP_HEARTBEAT => format!("{:#?}", whole::<ConsumerGroupHeartbeatResponse>(version, body)?),
+        api::CONSUMER_GROUP_DESCRIBE => {
+            let mut answer: ConsumerGroupDescribeResponse = codec::decode_response(version, body)?;
+            answer.groups.sort_by_key(|group| group.group_id.clone());
+            format!("{answer:#?}")
+        }
         api::SYNC_GROUP => format!("{:#?}", whole::<SyncGroupResponse>(version, body)?),
         api::DESCRIBE_GROUPS => {
             let mut answer: DescribeGroupsResponse = codec::decode_response(version, body)?;
@@ -67,7 +74,9 @@ pub fn normal(side: Side, api_key: i16, version: i16, body: Bytes) -> Result<Str
         }
     });
     let text = lines.collect::<Vec<_>>().join("\n");
-    Ok(text.replace("\"b-", "\"").replace("\"c-", "\""))
+    let text = text.replace("\"b-", "\"").replace("\"c-", "\"");
+    // Messages name groups too.
+    Ok(text.replace("roup b-", "roup ").replace("roup c-", "roup "))
 }
 
 fn offset_fetch(mut answer: OffsetFetchResponse) -> String {

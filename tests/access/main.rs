@@ -19,7 +19,7 @@ use kafka_protocol::protocol::StrBytes;
 
 use answers::normal;
 use client::Client;
-use questions::{APIS, about, about_all};
+use questions::{APIS, CONSUMER_GROUP_APIS, about, about_all};
 use rules::{GROUPS, Side, USERS};
 use world::{LIMIT, World};
 
@@ -36,7 +36,9 @@ struct Question {
 
 fn questions(world: &World) -> Result<Vec<Question>> {
     let mut questions = Vec::new();
-    for api_key in APIS {
+    let has_consumer_groups = !world.kafka.version().starts_with("3.");
+    let more = CONSUMER_GROUP_APIS.into_iter().filter(|_| has_consumer_groups);
+    for api_key in APIS.into_iter().chain(more) {
         let (min, max) = world.versions.get(&api_key).copied().ok_or("an API is missing")?;
         let name = api::find(api_key).map_or("?", |api| api.name);
         for version in min..=max {
@@ -50,7 +52,13 @@ fn questions(world: &World) -> Result<Vec<Question>> {
                     });
                 }
             };
-            if matches!(api_key, api::DESCRIBE_GROUPS | api::LIST_GROUPS | api::DELETE_GROUPS) {
+            let about_several = [
+                api::DESCRIBE_GROUPS,
+                api::LIST_GROUPS,
+                api::DELETE_GROUPS,
+                api::CONSUMER_GROUP_DESCRIBE,
+            ];
+            if about_several.contains(&api_key) {
                 let all = |side: Side| {
                     let group_ids = GROUPS.map(|group| side.group(group));
                     about_all(api_key, version, &group_ids).map(|body| vec![body])

@@ -14,8 +14,9 @@ use kafka_protocol::messages::offset_fetch_request::{
     OffsetFetchRequestGroup, OffsetFetchRequestTopic, OffsetFetchRequestTopics,
 };
 use kafka_protocol::messages::{
-    DeleteGroupsRequest, DescribeGroupsRequest, GroupId, HeartbeatRequest, JoinGroupRequest, LeaveGroupRequest,
-    ListGroupsRequest, OffsetCommitRequest, OffsetDeleteRequest, OffsetFetchRequest, SyncGroupRequest, TopicName,
+    ConsumerGroupDescribeRequest, ConsumerGroupHeartbeatRequest, DeleteGroupsRequest, DescribeGroupsRequest, GroupId,
+    HeartbeatRequest, JoinGroupRequest, LeaveGroupRequest, ListGroupsRequest, OffsetCommitRequest, OffsetDeleteRequest,
+    OffsetFetchRequest, SyncGroupRequest, TopicName,
 };
 use kafka_protocol::protocol::StrBytes;
 use uuid::Uuid;
@@ -26,7 +27,10 @@ use crate::rules::ASKED_TOPICS;
 /// Ids of topics by name. Topics that do not exist have one that nobody has.
 pub type TopicIds = BTreeMap<String, Uuid>;
 
-/// Every API that ends in Convoke.
+/// Those of the consumer protocol, which brokers of 3.8 refuse whoever asks.
+pub const CONSUMER_GROUP_APIS: [i16; 2] = [api::CONSUMER_GROUP_HEARTBEAT, api::CONSUMER_GROUP_DESCRIBE];
+
+/// Every other API that ends in Convoke.
 pub const APIS: [i16; 10] = [
     api::OFFSET_COMMIT,
     api::OFFSET_FETCH,
@@ -72,6 +76,7 @@ pub fn about(api_key: i16, version: i16, group_id: &str, ids: &TopicIds) -> Resu
         api::LEAVE_GROUP => encode(&leave(group_id, version), version)?,
         api::SYNC_GROUP => encode(&sync(group_id, version), version)?,
         api::OFFSET_DELETE => encode(&offset_delete(group_id), version)?,
+        api::CONSUMER_GROUP_HEARTBEAT => return consumer_heartbeats(version, group_id),
         _ => return Err(format!("{api_key} is not about one group").into()),
     };
     Ok(vec![body])
@@ -86,6 +91,10 @@ pub fn about_all(api_key: i16, version: i16, group_ids: &[String]) -> Result<Byt
             encode(&request.with_include_authorized_operations(version >= 3), version)
         }
         api::LIST_GROUPS => encode(&ListGroupsRequest::default(), version),
+        api::CONSUMER_GROUP_DESCRIBE => {
+            let request = ConsumerGroupDescribeRequest::default().with_group_ids(groups);
+            encode(&request.with_include_authorized_operations(true), version)
+        }
         // The request of v3 is that of v2.
         api::DELETE_GROUPS => encode(
             &DeleteGroupsRequest::default().with_groups_names(groups),
@@ -107,6 +116,20 @@ fn join(group_id: &str) -> JoinGroupRequest {
                 .with_name(text("range"))
                 .with_metadata(Bytes::from_static(b"subscription")),
         ])
+}
+
+/// Of nobody who is a member: one that names no topics, one that names some, and a join that lacks what a join needs.
+fn consumer_heartbeats(version: i16, group_id: &str) -> Result<Vec<Bytes>> {
+    let request = ConsumerGroupHeartbeatRequest::default()
+        .with_group_id(group(group_id))
+        .with_member_id(text("ghost"))
+        .with_member_epoch(3);
+    let naming = request.clone().with_subscribed_topic_names(Some(topics().collect()));
+    let lacking = request.clone().with_member_epoch(0);
+    [request, naming, lacking]
+        .iter()
+        .map(|request| encode(request, version))
+        .collect()
 }
 
 fn sync(group_id: &str, version: i16) -> SyncGroupRequest {

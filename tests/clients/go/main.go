@@ -192,7 +192,8 @@ func consume(c config) {
 		commit(client, fetches.Records())
 		client.AllowRebalance()
 	}
-	if c.InstanceID == "" {
+	// In the consumer protocol a static member says that it goes for a while.
+	if c.InstanceID == "" || c.Protocol == "consumer" {
 		client.LeaveGroup()
 	}
 	client.CloseAllowingRebalance()
