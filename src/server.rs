@@ -3,6 +3,7 @@
 //! Start: log, admin side, bootstrap listener (bound, so that early clients wait), store, upstream, settings, shards, node
 //! listeners, then clients are served. Stop: nothing new is taken in, what is under way is answered, then the store closes.
 
+mod broker_settings;
 mod open_files;
 mod signals;
 mod start;

@@ -9,11 +9,13 @@
 //! | [`pool`] | one node connection for each address |
 //! | [`cluster`] | the picture of the cluster and its watcher |
 //! | [`settings`] | the brokers' settings, and the coordinator's made of them |
+//! | `group_configs` | what single groups were given for themselves |
 //! | [`inspect`] | who runs a group at the upstream, and its committed offsets |
 
 mod backoff;
 pub mod cluster;
 pub mod connection;
+mod group_configs;
 pub mod inspect;
 #[cfg(test)]
 mod mock;
@@ -34,6 +36,7 @@ use uuid::Uuid;
 use crate::config::UpstreamConfig;
 use crate::coordinator::input::{DeletedTopic, InspectFailure, UpstreamGroup};
 use crate::coordinator::request::Text;
+use crate::coordinator::settings::GroupConfig;
 use crate::runtime::{GroupInspector, InspectionFuture, TopicChecker};
 use crate::wire::error_code::ErrorCode;
 
@@ -124,6 +127,14 @@ impl Upstream {
     /// Why no broker told; a missing right is named.
     pub async fn broker_settings(&self) -> Result<BTreeMap<String, String>, UpstreamError> {
         settings::ask(&self.cluster).await
+    }
+
+    /// What single groups were given for themselves.
+    ///
+    /// # Errors
+    /// Why no broker told; a missing right is named.
+    pub async fn group_configs(&self) -> Result<BTreeMap<Text, GroupConfig>, UpstreamError> {
+        group_configs::ask(&self.cluster).await
     }
 
     /// Who runs the group at the upstream, and the offsets it committed there.

@@ -1,6 +1,5 @@
 //! From a configuration to a process that serves clients.
 
-use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -10,7 +9,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::status::Status;
-use super::{Announce, ServerError, open_files};
+use super::{Announce, ServerError, broker_settings, open_files};
 use crate::admin::{Admin, Listening, Subject};
 use crate::config::Config;
 use crate::coordinator::input::DeletedTopic;
@@ -25,18 +24,12 @@ use crate::store::StoreError;
 use crate::store::embedded::EmbeddedStore;
 use crate::telemetry::metrics::Metrics;
 use crate::upstream::cluster::Cluster;
-use crate::upstream::{Upstream, UpstreamError, settings};
+use crate::upstream::{Upstream, settings};
 
 /// The store's file in `store.data`.
 const STORE_FILE: &str = "convoke.redb";
 /// Kafka's own number of shards, for a new store while the upstream's is not known yet.
 const DEFAULT_SHARDS: u32 = 50;
-/// Pauses between two questions for the brokers' settings, doubled each time.
-const SETTINGS_PAUSE_FIRST: Duration = Duration::from_millis(250);
-const SETTINGS_PAUSE_LONGEST: Duration = Duration::from_secs(10);
-/// How often the brokers' settings are read again: they may be changed while brokers run.
-const SETTINGS_REFRESH: Duration = Duration::from_secs(300);
-
 /// Bound and open, before the upstream was heard.
 pub(super) struct Starting {
     config: Config,
@@ -112,8 +105,9 @@ impl Starting {
             ..
         } = self;
         let cluster = upstream.cluster().ready().await;
-        let broker = broker_settings(&upstream).await;
+        let broker = broker_settings::ask(&upstream).await;
         let built = settings::build(&broker, &config.settings).map_err(ServerError::Settings)?;
+        let built = broker_settings::with_groups(&upstream, built).await;
         let shards = match u32::try_from(cluster.coordinators.len()) {
             Ok(count) if count > 0 => count,
             _ => settings::offsets_partitions(&broker, &config.settings),
@@ -128,7 +122,7 @@ impl Starting {
             inspector: Arc::new(upstream.clone()),
             topic_checker: Arc::new(upstream.clone()),
             topics: upstream.cluster().topics(),
-            settings: Arc::new(built),
+            settings: Arc::clone(&built),
             shards,
             seed: seed()?,
             metrics: Arc::clone(&status.metrics),
@@ -154,9 +148,10 @@ impl Starting {
             stop.clone(),
         )));
         tokio::spawn(forget_topics(self.deleted, coordinator.clone()));
-        tokio::spawn(renew_settings(
+        tokio::spawn(broker_settings::follow(
             upstream,
             config.settings,
+            built,
             coordinator.clone(),
             stop.clone(),
         ));
@@ -225,42 +220,6 @@ fn store_metrics(store: &EmbeddedStore, status: &Status) {
     let histogram = status.metrics.store.commit_seconds.clone();
     stats.on_batch(move |took| histogram.observe(took.as_secs_f64()));
     status.has_store(stats);
-}
-
-/// Asks until a broker tells. A missing right is said once; then Kafka's defaults and our own settings hold.
-async fn broker_settings(upstream: &Upstream) -> BTreeMap<String, String> {
-    let mut pause = SETTINGS_PAUSE_FIRST;
-    loop {
-        match upstream.broker_settings().await {
-            Ok(settings) => return settings,
-            Err(error @ UpstreamError::Refused { .. }) => {
-                tracing::warn!("{error}; until then Kafka's defaults hold where `settings` says nothing");
-                return BTreeMap::new();
-            }
-            Err(error) => tracing::warn!("cannot read the brokers' settings yet: {error}"),
-        }
-        tokio::time::sleep(pause).await;
-        pause = (pause * 2).min(SETTINGS_PAUSE_LONGEST);
-    }
-}
-
-/// Follows changes of the brokers' settings. What cannot be read now stays as it was.
-async fn renew_settings(upstream: Upstream, overrides: BTreeMap<String, String>, coordinator: Coordinator, stop: Stop) {
-    loop {
-        tokio::select! {
-            () = stop.draining().begun() => return,
-            () = tokio::time::sleep(SETTINGS_REFRESH) => {}
-        }
-        match upstream
-            .broker_settings()
-            .await
-            .map(|broker| settings::build(&broker, &overrides))
-        {
-            Ok(Ok(settings)) => coordinator.set_settings(Arc::new(settings)),
-            Ok(Err(problems)) => tracing::warn!("the brokers' settings are not taken over: {}", problems.join("; ")),
-            Err(error) => tracing::debug!("cannot read the brokers' settings: {error}"),
-        }
-    }
 }
 
 /// Ends with the coordinator or the upstream's tasks.

@@ -169,6 +169,16 @@ impl ClusterWatch {
         self.shared.topics_changed();
     }
 
+    /// Somebody has changed settings.
+    pub fn change_configs(&self) {
+        self.shared.change_configs();
+    }
+
+    /// Resolves when settings were changed since the last time; for one waiter.
+    pub async fn configs_changed(&self) {
+        self.shared.configs_changed().await;
+    }
+
     /// Takes topics that were there once, by their ids: those that are certainly gone are told to the receiver of
     /// [`Self::start`], as if the picture had shown them.
     pub fn check_topics(&self, topics: BTreeMap<Uuid, Text>) {

@@ -64,6 +64,12 @@ pub const fn changes_topics(key: i16) -> bool {
     )
 }
 
+/// Whether a request of this API may change settings, of brokers or of groups.
+#[must_use]
+pub const fn changes_configs(key: i16) -> bool {
+    matches!(key, ALTER_CONFIGS | INCREMENTAL_ALTER_CONFIGS)
+}
+
 // The keys that code outside the table speaks of.
 pub const PRODUCE: i16 = 0;
 pub const FETCH: i16 = 1;
@@ -82,6 +88,7 @@ pub const API_VERSIONS: i16 = 18;
 pub const CREATE_TOPICS: i16 = 19;
 pub const DELETE_TOPICS: i16 = 20;
 pub const DESCRIBE_CONFIGS: i16 = 32;
+pub const ALTER_CONFIGS: i16 = 33;
 pub const SASL_AUTHENTICATE: i16 = 36;
 pub const CREATE_PARTITIONS: i16 = 37;
 pub const DELETE_GROUPS: i16 = 42;

@@ -5,9 +5,10 @@ use kafka_protocol::messages::{
     ApiVersionsResponse, ConsumerGroupDescribeRequest, ConsumerGroupDescribeResponse, ConsumerGroupHeartbeatRequest,
     DeleteGroupsRequest, DescribeClusterResponse, DescribeConfigsResponse, DescribeGroupsRequest,
     DescribeGroupsResponse, DescribeQuorumResponse, FetchResponse, FindCoordinatorRequest, FindCoordinatorResponse,
-    HeartbeatRequest, JoinGroupRequest, LeaveGroupRequest, ListGroupsRequest, ListGroupsResponse, MetadataResponse,
-    OffsetCommitRequest, OffsetCommitResponse, OffsetDeleteRequest, OffsetFetchRequest, OffsetFetchResponse,
-    ProduceResponse, SaslAuthenticateResponse, SaslHandshakeResponse, SyncGroupRequest,
+    HeartbeatRequest, JoinGroupRequest, LeaveGroupRequest, ListConfigResourcesResponse, ListGroupsRequest,
+    ListGroupsResponse, MetadataResponse, OffsetCommitRequest, OffsetCommitResponse, OffsetDeleteRequest,
+    OffsetFetchRequest, OffsetFetchResponse, ProduceResponse, SaslAuthenticateResponse, SaslHandshakeResponse,
+    SyncGroupRequest,
 };
 use kafka_protocol::protocol::{Decodable, Encodable};
 
@@ -143,6 +144,7 @@ guarded! {
     GuardedResponse: DescribeQuorumResponse, DESCRIBE_QUORUM_RESPONSE;
     GuardedResponse: FetchResponse, FETCH_RESPONSE;
     GuardedResponse: FindCoordinatorResponse, FIND_COORDINATOR_RESPONSE;
+    GuardedResponse: ListConfigResourcesResponse, LIST_CONFIG_RESOURCES_RESPONSE;
     GuardedResponse: ListGroupsResponse, LIST_GROUPS_RESPONSE;
     GuardedResponse: MetadataResponse, METADATA_RESPONSE;
     GuardedResponse: OffsetCommitResponse, OFFSET_COMMIT_RESPONSE;

@@ -1,5 +1,6 @@
 //! Our own client against real brokers of each supported line: settings, the picture of the cluster, groups and offsets.
 
+mod group_configs;
 mod groups;
 mod raw;
 mod rights;

@@ -153,6 +153,9 @@ impl<'a> Responses<'a> {
         if api::changes_topics(api_key) {
             self.ctx.services.cluster.topics_changed();
         }
+        if api::changes_configs(api_key) {
+            self.ctx.services.cluster.change_configs();
+        }
         Ok(())
     }
 

@@ -34,6 +34,7 @@ pub struct Shared {
     told: watch::Sender<Arc<Topics>>,
     changes_told: AtomicU64,
     refresh: Notify,
+    configs: Notify,
     /// Topics may have changed, and the next picture may not show it yet.
     second_look: AtomicBool,
     /// Topics that were there once and that the picture does not show, by their ids; the watcher takes them.
@@ -72,6 +73,7 @@ impl Shared {
             told: watch::Sender::new(Arc::default()),
             changes_told: AtomicU64::new(0),
             refresh: Notify::new(),
+            configs: Notify::new(),
             second_look: AtomicBool::new(false),
             missing: Mutex::default(),
             other_cluster: AtomicBool::new(false),
@@ -167,6 +169,14 @@ impl Shared {
     pub fn topics_changed(&self) {
         self.second_look.store(true, Ordering::Relaxed);
         self.request_refresh();
+    }
+
+    pub fn change_configs(&self) {
+        self.configs.notify_one();
+    }
+
+    pub async fn configs_changed(&self) {
+        self.configs.notified().await;
     }
 
     /// Whether topics were said to have changed since the last time.

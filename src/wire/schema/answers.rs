@@ -169,6 +169,22 @@ pub static API_VERSIONS_RESPONSE: Schema = Schema {
     ],
 };
 
+pub static LIST_CONFIG_RESOURCES_RESPONSE: Schema = Schema {
+    api_key: 74,
+    name: "ListConfigResources response",
+    min: 0,
+    max: 1,
+    flexible_since: 0,
+    fields: &[
+        int32("throttle_time_ms"),
+        int16("error_code"),
+        structs(
+            "config_resources",
+            &[string("resource_name"), int8("resource_type").since(1)],
+        ),
+    ],
+};
+
 pub static DESCRIBE_CONFIGS_RESPONSE: Schema = Schema {
     api_key: 32,
     name: "DescribeConfigs response",

@@ -1,0 +1,94 @@
+//! The brokers' settings and those of single groups: read at the start, and followed from then on.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::coordinator::settings::Settings;
+use crate::proxy::stop::Stop;
+use crate::runtime::Coordinator;
+use crate::upstream::{Upstream, UpstreamError, settings};
+
+/// Pauses between two questions at the start, doubled each time.
+const PAUSE_FIRST: Duration = Duration::from_millis(250);
+const PAUSE_LONGEST: Duration = Duration::from_secs(10);
+/// How often they are read again: they may be changed while brokers run.
+const REFRESH: Duration = Duration::from_secs(300);
+/// Settings that somebody changes through Convoke are read again so long after: the broker that is asked has heard of it by then.
+const SETTLES: Duration = Duration::from_millis(500);
+
+/// Asks until a broker tells. A missing right is said once; then Kafka's defaults and our own settings hold.
+pub(super) async fn ask(upstream: &Upstream) -> BTreeMap<String, String> {
+    let mut pause = PAUSE_FIRST;
+    loop {
+        match upstream.broker_settings().await {
+            Ok(settings) => return settings,
+            Err(error @ UpstreamError::Refused { .. }) => {
+                tracing::warn!("{error}; until then Kafka's defaults hold where `settings` says nothing");
+                return BTreeMap::new();
+            }
+            Err(error) => tracing::warn!("cannot read the brokers' settings yet: {error}"),
+        }
+        tokio::time::sleep(pause).await;
+        pause = (pause * 2).min(PAUSE_LONGEST);
+    }
+}
+
+/// Adds the groups' own settings, as far as they can be read now.
+pub(super) async fn with_groups(upstream: &Upstream, settings: Settings) -> Arc<Settings> {
+    let group_configs = match upstream.group_configs().await {
+        Ok(configs) => Arc::new(configs),
+        Err(error) => {
+            tracing::warn!("cannot read the settings of single groups, which count as not set: {error}");
+            Arc::default()
+        }
+    };
+    Arc::new(Settings {
+        group_configs,
+        ..settings
+    })
+}
+
+/// Follows changes. What cannot be read now stays as it was.
+pub(super) async fn follow(
+    upstream: Upstream,
+    overrides: BTreeMap<String, String>,
+    mut current: Arc<Settings>,
+    coordinator: Coordinator,
+    stop: Stop,
+) {
+    loop {
+        tokio::select! {
+            () = stop.draining().begun() => return,
+            () = tokio::time::sleep(REFRESH) => {}
+            () = upstream.cluster().configs_changed() => tokio::time::sleep(SETTLES).await,
+        }
+        let mut next = Settings::clone(&current);
+        match upstream
+            .broker_settings()
+            .await
+            .map(|broker| settings::build(&broker, &overrides))
+        {
+            Ok(Ok(settings)) => {
+                next = Settings {
+                    group_configs: next.group_configs,
+                    ..settings
+                };
+            }
+            Ok(Err(problems)) => tracing::warn!("the brokers' settings are not taken over: {}", problems.join("; ")),
+            Err(error) => tracing::debug!("cannot read the brokers' settings: {error}"),
+        }
+        match upstream.group_configs().await {
+            Ok(configs) => next.group_configs = Arc::new(configs),
+            Err(error) => tracing::debug!("cannot read the settings of single groups: {error}"),
+        }
+        if next != *current {
+            tracing::info!(
+                groups_with_their_own = next.group_configs.len(),
+                "settings of the brokers or of single groups have changed and hold from now on"
+            );
+            current = Arc::new(next);
+            coordinator.set_settings(Arc::clone(&current));
+        }
+    }
+}
