@@ -23,7 +23,10 @@ pub fn all(stock: Stock) -> Vec<Trial> {
         sharing::two_members_share(stage, stock, "range")
     });
     add("a rolling restart loses nothing", sharing::rolling_restart);
-    add("a static member comes back to what it had", static_member_comes_back);
+    if stock != Stock::FranzGoConsumer {
+        // franz-go 1.22 comes back with its instance id only when its session is over, at brokers too.
+        add("a static member comes back to what it had", static_member_comes_back);
+    }
     add("a pattern takes in a new topic", pattern_takes_in_a_new_topic);
     add(
         "new partitions of a topic are shared out",
