@@ -8,7 +8,7 @@
 //! | `/readyz` | 200 when clients are served, else 503; JSON with the reasons |
 //! | `/groups` | JSON: every group that is coordinated here |
 
-mod assignment;
+pub mod assignment;
 mod groups;
 mod places;
 mod readiness;

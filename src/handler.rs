@@ -19,6 +19,7 @@ mod merge;
 mod offset_commit;
 mod offset_delete;
 mod offset_fetch;
+mod partitions;
 mod sync_group;
 #[cfg(test)]
 mod tests;

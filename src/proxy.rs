@@ -6,7 +6,7 @@
 //! | `listener` | accept, within the limits |
 //! | [`lanes`] | the threads that serve connections |
 //! | `connection` | one client connection and its upstream connection |
-//! | `sasl` | what passing SASL frames tell about a client |
+//! | [`sasl`] | what passing SASL frames tell about a client |
 //! | [`api_versions`] | what a client is offered |
 //! | [`rewrite`] | addresses in answers |
 //! | `owned_memory` | the memory that long requests which end here share |
@@ -24,7 +24,7 @@ pub mod listeners;
 mod owned_memory;
 mod pipes;
 pub mod rewrite;
-mod sasl;
+pub mod sasl;
 pub mod services;
 pub mod stop;
 mod stream;

@@ -5,6 +5,8 @@ pub mod codec;
 pub mod error_code;
 pub mod frame;
 pub mod guard;
+pub mod lenient;
 pub mod newest;
 pub mod reader;
 pub mod schema;
+pub mod text;

@@ -6,7 +6,7 @@ use crate::wire::reader::{ReadError, Reader};
 
 /// Topics and their partitions; `None` when the bytes are not such an assignment. Nothing is reserved for counts that the
 /// bytes only claim, and one topic that stands there twice is shown once with the partitions of both.
-pub(super) fn decode(bytes: &[u8]) -> Option<BTreeMap<String, Vec<i32>>> {
+pub fn decode(bytes: &[u8]) -> Option<BTreeMap<String, Vec<i32>>> {
     read(bytes).ok()
 }
 

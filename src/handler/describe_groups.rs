@@ -6,14 +6,16 @@
 //! depends on the upstream's ACLs alone, and v3 to v5 tell it for a group that does not exist there too. Groups that the caller
 //! may not describe come first, as Kafka has them.
 
+use std::collections::HashMap;
+
 use bytes::Bytes;
 use kafka_protocol::messages::describe_groups_response::{DescribedGroup, DescribedGroupMember};
-use kafka_protocol::messages::{DescribeGroupsRequest, DescribeGroupsResponse};
+use kafka_protocol::messages::{DescribeGroupsRequest, DescribeGroupsResponse, GroupId};
 
 use super::access::{Access, Operation};
 use super::call::{Call, Handled};
 use super::convert::{optional_wire, text, wire};
-use super::merge::{ByName, Part, ask_ours, distinct, first_error, is_whole, split};
+use super::merge::{ByName, Part, REPEATS_MAX, ask_ours, distinct, first_error, is_whole, split};
 use super::{Answer, ClientUpstream};
 use crate::coordinator::request::{self as core, Request, Response, Text};
 use crate::wire::codec;
@@ -35,6 +37,7 @@ type Described = Part<DescribedGroup>;
 pub(super) async fn handle(call: &Call<'_>, body: Bytes, access: &mut Access<'_, impl ClientUpstream>) -> Handled {
     let request: DescribeGroupsRequest = codec::decode_request(call.version, body)?;
     let group_ids = distinct(&request.groups);
+    let is_named_once = group_ids.len() == request.groups.len();
     let (refused, granted) = split(call, access, group_ids, Operation::Describe).await;
     let requests = granted.into_iter().map(|group_id| {
         let describe = Request::DescribeGroup {
@@ -61,9 +64,28 @@ pub(super) async fn handle(call: &Call<'_>, body: Bytes, access: &mut Access<'_,
     }
     let refused = refused.iter().map(|(group_id, error)| failed(group_id, *error));
     let granted = groups.into_iter().filter_map(|(_, part)| part.answered());
-    let described: Vec<_> = refused.chain(granted).collect();
+    let mut described: Vec<_> = refused.chain(granted).collect();
+    if !is_named_once {
+        described = as_often_as_named(described, &request.groups);
+    }
     let error = first_error(described.iter().map(|group| group.error_code));
     call.reply(&DescribeGroupsResponse::default().with_groups(described), error)
+}
+
+/// A group that is named several times is asked about once and answered as often, up to [`REPEATS_MAX`] of one request.
+fn as_often_as_named(described: Vec<DescribedGroup>, named: &[GroupId]) -> Vec<DescribedGroup> {
+    let mut times: HashMap<&str, usize> = HashMap::with_capacity(named.len());
+    for group_id in named {
+        *times.entry(group_id.as_str()).or_default() += 1;
+    }
+    let mut repeats_left = REPEATS_MAX;
+    let repeated = described.into_iter().flat_map(|group| {
+        let wanted = times.get(group.group_id.as_str()).map_or(0, |times| times - 1);
+        let repeats = wanted.min(repeats_left);
+        repeats_left -= repeats;
+        std::iter::repeat_n(group, 1 + repeats)
+    });
+    repeated.collect()
 }
 
 fn part(call: &Call<'_>, group_id: &str, response: Response) -> Described {

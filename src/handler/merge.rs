@@ -50,6 +50,10 @@ impl<T> FromIterator<(Text, T)> for ByName<T> {
     }
 }
 
+/// How often the same group may be answered again in one answer. Kafka has no such limit: there a short request that names one
+/// large group over and over makes an answer that no memory holds.
+pub(super) const REPEATS_MAX: usize = 16;
+
 /// Groups of one request that are asked about at a time: a request about thousands of groups waits for itself, not others
 /// for it.
 const AT_ONCE: usize = 64;

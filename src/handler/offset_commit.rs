@@ -2,9 +2,7 @@
 //!
 //! v2-4 retention time. v6 leader epoch. v7 group instance id. v8 flexible. v9 errors of KIP-848. v10 topic ids, no names.
 //! Topics that the caller may not read, and topics and partitions that the upstream does not have, are refused before the coordinator sees the rest; if nothing is
-//! left, it is not asked. A topic that stands in a request twice stands in the answer once, with all its partitions.
-
-use std::collections::BTreeMap;
+//! left, it is not asked. [`partitions`](super::partitions) says how the answer is put together.
 
 use bytes::Bytes;
 use kafka_protocol::messages::offset_commit_request::{OffsetCommitRequestPartition, OffsetCommitRequestTopic};
@@ -14,6 +12,8 @@ use kafka_protocol::messages::{OffsetCommitRequest, OffsetCommitResponse};
 use super::access::{Access, Operation};
 use super::call::{Call, Handled};
 use super::convert::{optional_text, text, wire};
+use super::merge::first_error;
+use super::partitions::{Checked, answered};
 use super::topics::{Lookups, NAMES_UP_TO, named, refusal};
 use super::{Answer, ClientUpstream};
 use crate::coordinator::request::{
@@ -70,14 +70,19 @@ struct CheckedTopic {
 
 struct CheckedPartition {
     commit: OffsetCommitPartition,
-    /// Open until the coordinator has decided.
-    error: Option<ErrorCode>,
+    /// Why the coordinator is not asked.
+    refusal: Option<ErrorCode>,
+    /// What it said.
+    decision: Option<ErrorCode>,
 }
 
 impl CheckedTopic {
+    fn open(&self) -> impl Iterator<Item = &CheckedPartition> {
+        self.partitions.iter().filter(|partition| partition.refusal.is_none())
+    }
+
     fn accepted(&self) -> impl Iterator<Item = &OffsetCommitPartition> {
-        let open = self.partitions.iter().filter(|partition| partition.error.is_none());
-        open.map(|partition| &partition.commit)
+        self.open().map(|partition| &partition.commit)
     }
 }
 
@@ -95,8 +100,7 @@ async fn check(
     }
     let known = names.iter().filter_map(|name| name.as_ref().ok().cloned());
     let denied = access.topics(known, Operation::Read).await?;
-    let mut places: BTreeMap<OffsetTopic, usize> = BTreeMap::new();
-    let mut topics: Vec<CheckedTopic> = Vec::with_capacity(request.topics.len());
+    let mut topics = Vec::with_capacity(request.topics.len());
     let mut metadata = Text::from("");
     for (topic, name) in request.topics.iter().zip(names) {
         let asked = named(&topic.name, topic.topic_id);
@@ -108,15 +112,10 @@ async fn check(
         };
         let partitions = topic.partitions.iter().map(|partition| CheckedPartition {
             commit: to_core_partition(partition, &mut metadata),
-            error: refusal(&found, partition.partition_index),
+            refusal: refusal(&found, partition.partition_index),
+            decision: None,
         });
-        let known = places.get(&asked).and_then(|place| topics.get_mut(*place));
-        if let Some(known) = known {
-            known.partitions.extend(partitions);
-            continue;
-        }
         let partitions = partitions.collect();
-        places.insert(asked.clone(), topics.len());
         topics.push(CheckedTopic {
             asked,
             found,
@@ -126,21 +125,14 @@ async fn check(
     Ok(topics)
 }
 
-/// One error for everything that the request names.
+/// One error for everything that the request names, as it names it.
 fn fail(call: &Call<'_>, request: &OffsetCommitRequest, error: ErrorCode) -> Handled {
-    let mut metadata = Text::from("");
     let topics = request.topics.iter().map(|topic| {
-        let partitions = topic.partitions.iter().map(|partition| CheckedPartition {
-            commit: to_core_partition(partition, &mut metadata),
-            error: Some(error),
-        });
-        CheckedTopic {
-            asked: named(&topic.name, topic.topic_id),
-            found: Err(error),
-            partitions: partitions.collect(),
-        }
+        let partitions = topic.partitions.iter();
+        let partitions = partitions.map(|partition| (partition.partition_index, error));
+        (named(&topic.name, topic.topic_id), partitions.collect())
     });
-    answer(call, &topics.collect::<Vec<_>>())
+    reply(call, topics.collect())
 }
 
 fn to_core(version: i16, request: &OffsetCommitRequest, topics: &[CheckedTopic]) -> core::OffsetCommitRequest {
@@ -182,37 +174,50 @@ fn to_core_partition(partition: &OffsetCommitRequestPartition, metadata: &mut Te
 fn fill_in(topics: &mut [CheckedTopic], errors: impl IntoIterator<Item = (i32, ErrorCode)>) {
     let mut errors = errors.into_iter();
     for partition in topics.iter_mut().flat_map(|topic| &mut topic.partitions) {
-        if partition.error.is_none() {
-            let error = errors.next().map(|(_, error)| error);
-            partition.error = Some(error.unwrap_or(ErrorCode::UNKNOWN_SERVER_ERROR));
+        if partition.refusal.is_none() {
+            partition.decision = errors.next().map(|(_, error)| error);
         }
     }
 }
 
 fn refuse(topics: &mut [CheckedTopic], error: ErrorCode) {
     for partition in topics.iter_mut().flat_map(|topic| &mut topic.partitions) {
-        partition.error.get_or_insert(error);
+        partition.decision = Some(error);
     }
 }
 
 fn answer(call: &Call<'_>, topics: &[CheckedTopic]) -> Handled {
-    let errors = topics.iter().flat_map(|topic| &topic.partitions);
-    let first = errors
-        .filter_map(|partition| partition.error)
-        .find(|error| !error.is_none());
-    let topics = topics.iter().map(|topic| {
-        let partitions = topic.partitions.iter().map(|partition| {
+    let checked = topics.iter().map(|topic| {
+        let partitions = topic.partitions.iter();
+        Checked {
+            topic: topic.asked.clone(),
+            partitions: partitions
+                .map(|partition| (partition.commit.partition, partition.refusal))
+                .collect(),
+            is_refused: topic.found.is_err(),
+        }
+    });
+    let checked: Vec<_> = checked.collect();
+    let open = topics.iter().flat_map(CheckedTopic::open);
+    let decided = open.map(|partition| partition.decision.unwrap_or(ErrorCode::UNKNOWN_SERVER_ERROR));
+    reply(call, answered(&checked, decided))
+}
+
+fn reply(call: &Call<'_>, topics: Vec<(OffsetTopic, Vec<(i32, ErrorCode)>)>) -> Handled {
+    let errors = topics.iter().flat_map(|(_, partitions)| partitions);
+    let error = first_error(errors.map(|(_, error)| error.0));
+    let topics = topics.into_iter().map(|(topic, partitions)| {
+        let partitions = partitions.into_iter().map(|(index, error)| {
             OffsetCommitResponsePartition::default()
-                .with_partition_index(partition.commit.partition)
-                .with_error_code(partition.error.unwrap_or(ErrorCode::UNKNOWN_SERVER_ERROR).0)
+                .with_partition_index(index)
+                .with_error_code(error.0)
         });
         OffsetCommitResponseTopic::default()
-            .with_name(wire(&topic.asked.name).into())
-            .with_topic_id(topic.asked.topic_id)
+            .with_name(wire(&topic.name).into())
+            .with_topic_id(topic.topic_id)
             .with_partitions(partitions.collect())
     });
-    let response = OffsetCommitResponse::default().with_topics(topics.collect());
-    call.reply(&response, first.unwrap_or(ErrorCode::NONE))
+    call.reply(&OffsetCommitResponse::default().with_topics(topics.collect()), error)
 }
 
 /// Commits at an upstream that does not speak the client's version.

@@ -1,7 +1,7 @@
 //! OffsetDelete (47, KIP-496), one version.
 //!
 //! Partitions that the caller may not read or that the upstream does not have are refused one by one; the coordinator is asked all the same, so that a bad
-//! group is told. An error of the group stands alone.
+//! group is told. An error of the group stands alone. [`partitions`](super::partitions) says how the answer is put together.
 
 use std::collections::BTreeSet;
 
@@ -14,13 +14,14 @@ use super::ClientUpstream;
 use super::access::{Access, Operation};
 use super::call::{Call, Handled};
 use super::convert::{text, wire};
+use super::merge::first_error;
+use super::partitions::{Checked, answered};
 use super::topics::{Lookups, named, refusal};
 use crate::coordinator::request::{self as core, Request, Response, Text};
 use crate::wire::codec;
 use crate::wire::error_code::ErrorCode;
 
-/// A topic's name, and for each partition of the request its error, if that is known already.
-type CheckedTopic = (Text, Vec<(i32, Option<ErrorCode>)>);
+type CheckedTopic = Checked<Text>;
 
 pub(super) async fn handle(call: &Call<'_>, body: Bytes, access: &mut Access<'_, impl ClientUpstream>) -> Handled {
     let request: OffsetDeleteRequest = codec::decode_request(call.version, body)?;
@@ -70,37 +71,40 @@ async fn check(call: &Call<'_>, request: &OffsetDeleteRequest, denied: &BTreeSet
             .partitions
             .iter()
             .map(|partition| (partition.partition_index, refusal(&found, partition.partition_index)));
-        topics.push((asked.name, partitions.collect()));
+        topics.push(Checked {
+            partitions: partitions.collect(),
+            topic: asked.name,
+            is_refused: found.is_err(),
+        });
     }
     topics
 }
 
 fn accepted(topics: &[CheckedTopic]) -> Vec<(Text, Vec<i32>)> {
-    let open = topics.iter().map(|(name, partitions)| {
-        let open = partitions.iter().filter(|(_, error)| error.is_none());
-        (name.clone(), open.map(|(partition, _)| *partition).collect::<Vec<_>>())
+    let open = topics.iter().map(|checked| {
+        let open = checked.partitions.iter().filter(|(_, error)| error.is_none());
+        (
+            checked.topic.clone(),
+            open.map(|(partition, _)| *partition).collect::<Vec<_>>(),
+        )
     });
     open.filter(|(_, partitions)| !partitions.is_empty()).collect()
 }
 
 fn answer(call: &Call<'_>, topics: &[CheckedTopic], response: core::OffsetDeleteResponse) -> Handled {
-    let mut decided = response.topics.into_iter().flat_map(|(_, partitions)| partitions);
-    let mut first = ErrorCode::NONE;
-    let topics = topics.iter().map(|(name, partitions)| {
-        let partitions = partitions.iter().map(|(partition, refusal)| {
-            let decision = || decided.next().map(|(_, error)| error);
-            let error = refusal.or_else(decision).unwrap_or(ErrorCode::UNKNOWN_SERVER_ERROR);
-            if first.is_none() {
-                first = error;
-            }
+    let decided = response.topics.into_iter().flat_map(|(_, partitions)| partitions);
+    let topics = answered(topics, decided.map(|(_, error)| error));
+    let errors = topics.iter().flat_map(|(_, partitions)| partitions);
+    let error = first_error(errors.map(|(_, error)| error.0));
+    let topics = topics.into_iter().map(|(name, partitions)| {
+        let partitions = partitions.into_iter().map(|(index, error)| {
             OffsetDeleteResponsePartition::default()
-                .with_partition_index(*partition)
+                .with_partition_index(index)
                 .with_error_code(error.0)
         });
         OffsetDeleteResponseTopic::default()
-            .with_name(wire(name).into())
+            .with_name(wire(&name).into())
             .with_partitions(partitions.collect())
     });
-    let topics = topics.collect();
-    call.reply(&OffsetDeleteResponse::default().with_topics(topics), first)
+    call.reply(&OffsetDeleteResponse::default().with_topics(topics.collect()), error)
 }

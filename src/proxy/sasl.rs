@@ -13,10 +13,11 @@
 //! Follows Kafka's `SaslServerAuthenticator`.
 
 use crate::wire::error_code::ErrorCode;
+use crate::wire::text;
 
 /// What of SASL was sent upstream and waits for its answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Sent {
+pub enum Sent {
     Handshake {
         version: i16,
         mechanism: String,
@@ -30,7 +31,7 @@ pub(crate) enum Sent {
 
 /// Whether a request that ends here may be looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Admission {
+pub enum Admission {
     Admitted,
     /// Answers to SASL frames are on their way; ask again when they have come.
     Wait,
@@ -40,7 +41,7 @@ pub(crate) enum Admission {
 
 /// What the next frame of a client is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum NextFrame {
+pub enum NextFrame {
     Request,
     Token,
     /// Answers to SASL frames are on their way; ask again when they have come.
@@ -57,7 +58,7 @@ enum Phase {
 
 /// The state of one client connection.
 #[derive(Debug)]
-pub(crate) struct SaslState {
+pub struct SaslState {
     phase: Phase,
     mechanism: String,
     /// The exchange that is open was begun by a handshake of version 0.
@@ -67,8 +68,14 @@ pub(crate) struct SaslState {
     session_ends_at: Option<u64>,
 }
 
+impl Default for SaslState {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl SaslState {
-    pub(crate) const fn new() -> Self {
+    pub const fn new() -> Self {
         Self {
             phase: Phase::None,
             mechanism: String::new(),
@@ -79,12 +86,12 @@ impl SaslState {
     }
 
     /// A SASL frame goes upstream.
-    pub(crate) const fn sent(&mut self) {
+    pub const fn sent(&mut self) {
         self.unanswered += 1;
     }
 
     /// The answer to the eldest SASL frame came. `body` follows the response head (a bare token is all body).
-    pub(crate) fn answered(&mut self, sent: Sent, body: &[u8], now_ms: u64) {
+    pub fn answered(&mut self, sent: Sent, body: &[u8], now_ms: u64) {
         self.unanswered = self.unanswered.saturating_sub(1);
         match sent {
             Sent::Handshake { version, mechanism } => {
@@ -137,7 +144,7 @@ impl SaslState {
     }
 
     /// What the next frame is, to be asked before each frame once a handshake of version 0 was sent.
-    pub(crate) const fn next_frame(&self) -> NextFrame {
+    pub const fn next_frame(&self) -> NextFrame {
         if self.unanswered > 0 {
             return NextFrame::Wait;
         }
@@ -148,7 +155,7 @@ impl SaslState {
     }
 
     /// Whether a request that ends here may be looked at. `required`: the upstream lets nobody in without SASL.
-    pub(crate) fn admits(&self, required: bool, now_ms: u64) -> Admission {
+    pub fn admits(&self, required: bool, now_ms: u64) -> Admission {
         if self.unanswered > 0 {
             return Admission::Wait;
         }
@@ -163,21 +170,21 @@ impl SaslState {
         }
     }
 
-    pub(crate) fn is_authenticated(&self) -> bool {
+    pub fn is_authenticated(&self) -> bool {
         self.phase == Phase::Authenticated
     }
 
     /// Whether the upstream connection stands for a user: another one could not take its place.
-    pub(crate) fn is_bound_to_upstream(&self) -> bool {
+    pub fn is_bound_to_upstream(&self) -> bool {
         self.phase != Phase::None || self.unanswered > 0
     }
 }
 
 /// The mechanism of a SaslHandshake request body (v0 and v1 alike).
-pub(crate) fn handshake_mechanism(body: &[u8]) -> Option<String> {
+pub fn handshake_mechanism(body: &[u8]) -> Option<String> {
     let (len, rest) = body.split_first_chunk()?;
     let len = usize::try_from(i16::from_be_bytes(*len)).ok()?;
-    std::str::from_utf8(rest.get(..len)?).ok().map(str::to_owned)
+    Some(text::as_java(rest.get(..len)?).into_owned())
 }
 
 fn error_of(body: &[u8]) -> Option<ErrorCode> {

@@ -13,6 +13,7 @@ use kafka_protocol::messages::{
 use kafka_protocol::protocol::{Decodable, Encodable};
 
 use super::guard;
+use super::lenient;
 use super::newest;
 use super::schema::{self, Schema};
 
@@ -46,16 +47,19 @@ pub trait GuardedRequest: Guarded {}
 /// A response of an upstream node.
 pub trait GuardedResponse: Guarded {}
 
-/// Decodes the body of a request, all of it. Texts and bytes in it are slices of `body` and keep it in memory: what is to
-/// outlive the request is copied.
+/// Decodes the body of a request. Texts and bytes in it are slices of `body` and keep it in memory: what is to outlive the
+/// request is copied. What a broker does not mind is no error: see [`lenient`].
 ///
 /// # Errors
 /// `Malformed`, `UnsupportedVersion`.
 pub fn decode_request<T: GuardedRequest>(version: i16, body: Bytes) -> Result<T, WireError> {
-    decode(version, body)
+    if guard::check(T::SCHEMA, version, &body).is_ok() {
+        return T::decode_passed(body, version);
+    }
+    decode(version, lenient::plain(T::SCHEMA, version, &body)?)
 }
 
-/// Decodes the body of a response, all of it, as [`decode_request`] does.
+/// Decodes the body of a response, all of it. Brokers write no oddities.
 ///
 /// # Errors
 /// `Malformed`, `UnsupportedVersion`.

@@ -11,6 +11,7 @@ use bytes::{BufMut, BytesMut};
 use super::api::{self, API_VERSIONS, PRODUCE};
 use super::codec::WireError;
 use super::reader::{ReadError, Reader};
+use super::text;
 
 /// The bytes of a frame's length.
 pub const LENGTH_SIZE: usize = 4;
@@ -67,7 +68,7 @@ pub struct RequestHead {
     pub api_key: i16,
     pub api_version: i16,
     pub correlation_id: i32,
-    /// Lossy where it is not UTF-8.
+    /// As Java reads it where it is not UTF-8.
     pub client_id: Option<String>,
     /// Where the body begins, counted from the first byte after the length.
     pub body_offset: usize,
@@ -91,7 +92,7 @@ impl RequestHead {
         let api_version = reader.read(Reader::i16)?;
         let correlation_id = reader.read(Reader::i32)?;
         let client_id = reader.read(|reader| reader.nullable_string(false))?;
-        let client_id = client_id.map(|bytes| String::from_utf8_lossy(bytes).into_owned());
+        let client_id = client_id.map(|bytes| text::as_java(bytes).into_owned());
         if api.is_flexible(api_version) {
             reader.skip_tagged_fields()?;
         }

@@ -4,6 +4,8 @@
 //! abort the process, and it drops bits of wrong varints and loses tags beyond 2^31. What the guard passes it decodes
 //! without an error, with memory in proportion to the body: each element that it makes room for was seen. Nesting is as deep
 //! as the schema. Errors of kafka-protocol carry backtraces; those of the guard are cheap.
+//!
+//! The guard is strict. What a broker takes all the same is made plain first, see [`super::lenient`].
 
 use super::codec::WireError;
 use super::reader::{ReadError, Reader};

@@ -3,6 +3,7 @@
 
 mod answers;
 mod client;
+mod odd;
 mod questions;
 mod rules;
 mod world;

@@ -3,6 +3,7 @@
 //!
 //! The bytes come from clients: nothing is reserved by a length they name, and whatever is wrong with them means "unknown".
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use bytes::Bytes;
@@ -28,7 +29,7 @@ impl Subscription {
         let mut topics = BTreeSet::new();
         for bytes in metadata {
             match read_topics(&bytes) {
-                Some(more) => topics.extend(more.into_iter().map(Text::from)),
+                Some(more) => topics.extend(more.into_iter().map(|topic| Text::from(&*topic))),
                 None => return Self::Unknown,
             }
         }
@@ -44,8 +45,9 @@ impl Subscription {
     }
 }
 
-/// Version, then the topics: the prefix that every version has. Later versions add fields behind it.
-fn read_topics(bytes: &[u8]) -> Option<Vec<&str>> {
+/// Version, then the topics: the prefix that every version has. Later versions add fields behind it. A name that is not UTF-8
+/// is no topic's, and as in Kafka no reason to read no further.
+fn read_topics(bytes: &[u8]) -> Option<Vec<Cow<'_, str>>> {
     let (version, mut rest) = bytes
         .split_first_chunk()
         .map(|(head, rest)| (i16::from_be_bytes(*head), rest))?;
@@ -58,7 +60,7 @@ fn read_topics(bytes: &[u8]) -> Option<Vec<&str>> {
     for _ in 0..u32::try_from(count).ok()? {
         let length = take(&mut rest).map(i16::from_be_bytes)?;
         let (name, behind) = rest.split_at_checked(usize::try_from(length).ok()?)?;
-        topics.push(std::str::from_utf8(name).ok()?);
+        topics.push(String::from_utf8_lossy(name));
         rest = behind;
     }
     Some(topics)
@@ -109,12 +111,22 @@ mod tests {
             &[0, 0, 0x7f, 0xff, 0xff, 0xff],
             &[0, 0, 0, 0, 0, 1, 0xff, 0xff],
             &[0, 0, 0, 0, 0, 1, 0, 2, b'a'],
-            &[0, 0, 0, 0, 0, 1, 0, 1, 0xff],
         ] {
             let subscription = Subscription::of([Bytes::copy_from_slice(bytes)].into_iter());
             assert_eq!(subscription, Subscription::Unknown, "{bytes:?}");
             assert!(subscription.contains("anything"));
         }
+    }
+
+    #[test]
+    fn a_name_that_is_not_utf_8_is_one_more_that_no_topic_has() {
+        let mut bytes = subscription(1, &["a", "b"]).to_vec();
+        bytes[8] = 0xff;
+        let subscription = Subscription::of([Bytes::from(bytes)].into_iter());
+        assert_eq!(
+            subscription,
+            Subscription::Topics(["\u{fffd}", "b"].map(Text::from).into())
+        );
     }
 
     #[test]
@@ -129,8 +141,8 @@ mod tests {
         #[test]
         fn hostile_bytes_yield_no_more_than_they_hold(bytes in proptest::collection::vec(any::<u8>(), 0..64)) {
             if let Some(topics) = read_topics(&bytes) {
-                let held: usize = topics.iter().map(|topic| topic.len() + 2).sum();
-                prop_assert!(held + 6 <= bytes.len());
+                let held: usize = topics.iter().map(|topic| topic.chars().count() + 2).sum();
+                prop_assert!(held <= bytes.len());
             }
         }
     }

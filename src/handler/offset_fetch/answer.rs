@@ -7,7 +7,7 @@ use kafka_protocol::messages::offset_fetch_response::{
 };
 
 use super::query::{GroupQuery, QueriedTopic, Topics};
-use super::{Fetched, GROUPS_SINCE};
+use super::{Fetched, GROUPS_SINCE, failed};
 use crate::coordinator::request::{FetchedOffset, OffsetTopic, Text};
 use crate::handler::call::{Call, Handled};
 use crate::handler::convert::wire;
@@ -49,8 +49,24 @@ fn none_of(topic: &QueriedTopic, error: ErrorCode) -> Vec<FetchedOffset> {
     none.collect()
 }
 
+/// An answer that would take more memory is refused. Metadata is up to 4 KiB by default, and a request may name a partition
+/// in four bytes, as often as it likes.
+const SIZE_MAX: usize = 64 << 20;
+/// What a partition takes beside its metadata, at most.
+const PARTITION_SIZE: usize = 32;
+
 /// Answers in the call's version; there is one answer for each query.
-pub(super) fn encode(call: &Call<'_>, queries: &[GroupQuery], answers: Vec<Fetched>) -> Handled {
+pub(super) fn encode(call: &Call<'_>, queries: &[GroupQuery], mut answers: Vec<Fetched>) -> Handled {
+    let offsets = answers
+        .iter()
+        .flat_map(|answer| &answer.topics)
+        .flat_map(|(_, offsets)| offsets);
+    let size: usize = offsets.map(|offset| PARTITION_SIZE + offset.metadata.len()).sum();
+    if size > SIZE_MAX {
+        answers
+            .iter_mut()
+            .for_each(|answer| *answer = failed(ErrorCode::INVALID_REQUEST));
+    }
     let of_groups = answers.iter().map(|answer| answer.error.0);
     let of_partitions = answers.iter().flat_map(|answer| &answer.topics);
     let of_partitions = of_partitions.flat_map(|(_, offsets)| offsets.iter().map(|offset| offset.error.0));

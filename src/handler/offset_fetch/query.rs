@@ -1,6 +1,6 @@
 //! What an OffsetFetch request asks, the same for all versions.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 
 use kafka_protocol::messages::OffsetFetchRequest;
 use kafka_protocol::messages::offset_fetch_request::{
@@ -12,6 +12,7 @@ use super::{GROUPS_SINCE, STABLE_SINCE};
 use crate::coordinator::request::{self as core, OffsetTopic, Text};
 use crate::handler::call::Call;
 use crate::handler::convert::{optional_text, optional_wire, text, wire};
+use crate::handler::merge::REPEATS_MAX;
 use crate::handler::topics::{Lookups, NAMES_UP_TO, named};
 use crate::wire::error_code::ErrorCode;
 
@@ -27,7 +28,7 @@ pub(super) enum Topics {
     /// Every topic with a committed offset.
     All,
     Named(Vec<QueriedTopic>),
-    /// An id could not be looked up; the whole group gets the error, which is retriable.
+    /// An id could not be looked up, or all topics of one group are asked for too often; the whole group gets the error.
     Unanswerable(ErrorCode),
 }
 
@@ -49,13 +50,19 @@ pub(super) async fn read(call: &Call<'_>, request: &OffsetFetchRequest) -> Vec<G
     }
     let mut lookups = Lookups::new(call);
     let mut queries = Vec::with_capacity(request.groups.len());
+    let mut whole = HashSet::new();
+    let mut repeats = 0;
     for group in &request.groups {
+        if group.topics.is_none() && !whole.insert(group.group_id.as_str()) {
+            repeats += 1;
+        }
         queries.push(GroupQuery {
             group_id: text(&group.group_id),
             member_id: optional_text(group.member_id.as_ref()),
             member_epoch: group.member_epoch,
             topics: match &group.topics {
                 Some(topics) => topics_of(call, &mut lookups, topics).await,
+                None if repeats > REPEATS_MAX => Topics::Unanswerable(ErrorCode::INVALID_REQUEST),
                 None => Topics::All,
             },
         });

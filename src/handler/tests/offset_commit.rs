@@ -89,9 +89,9 @@ async fn topics_and_partitions_that_the_upstream_lacks_are_refused_one_by_one() 
             .await;
         let expected = [
             (NO_TOPIC, 0, 3),
-            ("orders", 0, 0),
             ("orders", 3, 3),
             ("orders", -1, 3),
+            ("orders", 0, 0),
             ("payments", 1, 3),
         ];
         assert_eq!(errors(&response), named(&expected), "v{version}");
@@ -107,7 +107,7 @@ async fn a_group_error_stands_at_every_partition_that_was_not_refused_before() {
             .with_generation_id_or_member_epoch(5)
             .with_member_id(string("m"));
         let response: OffsetCommitResponse = setup.ask(OFFSET_COMMIT, version, &request).await;
-        let expected = named(&[("orders", 0, error), (NO_TOPIC, 0, 3), ("payments", 0, error)]);
+        let expected = named(&[(NO_TOPIC, 0, 3), ("orders", 0, error), ("payments", 0, error)]);
         assert_eq!(errors(&response), expected, "v{version}");
     }
 }
@@ -126,14 +126,14 @@ async fn the_coordinator_is_not_asked_when_no_topic_is_left() {
 }
 
 #[tokio::test]
-async fn a_topic_that_stands_there_twice_is_answered_once_and_the_later_offset_wins() {
+async fn a_topic_that_stands_there_twice_is_answered_twice_and_the_later_offset_wins() {
     let setup = Setup::new().await;
     let mut request = commit("g", &[("orders", &[0]), ("payments", &[0]), ("orders", &[1])]);
     request.topics[2].partitions.push(partition(0, 99));
     let response: OffsetCommitResponse = setup.ask(OFFSET_COMMIT, 9, &request).await;
-    let expected = [("orders", 0, 0), ("orders", 1, 0), ("orders", 0, 0), ("payments", 0, 0)];
+    let expected = [("orders", 0, 0), ("payments", 0, 0), ("orders", 1, 0), ("orders", 0, 0)];
     assert_eq!(errors(&response), named(&expected));
-    assert_eq!(response.topics.len(), 2);
+    assert_eq!(response.topics.len(), 3);
     let fetched: OffsetFetchResponse = fetch_one(&setup, "g", 7, &[("orders", &[0])]).await;
     assert_eq!(fetched.topics[0].partitions[0].committed_offset, 99);
 }
@@ -167,7 +167,7 @@ async fn v10_names_topics_by_id() {
                 .map(|partition| (topic.topic_id, partition.error_code))
         })
         .collect();
-    assert_eq!(errors, [(NOWHERE, 100), (ORDERS, 0), (ORDERS, 3), (PAYMENTS, 0)]);
+    assert_eq!(errors, [(NOWHERE, 100), (ORDERS, 3), (ORDERS, 0), (PAYMENTS, 0)]);
     assert_eq!(counted.0, 100);
     let fetched: OffsetFetchResponse = fetch_one(&setup, "g", 7, &[("orders", &[0])]).await;
     assert_eq!(fetched.topics[0].partitions[0].committed_offset, 42);

@@ -321,3 +321,24 @@ async fn names_and_all_do_not_bring_back_offsets_of_a_topic_that_was_made_anew_e
         .collect();
     assert_eq!(topics, [(anew, 2), (PAYMENTS, 1)]);
 }
+
+#[tokio::test]
+async fn answers_that_no_memory_holds_are_refused() {
+    let setup = Setup::new().await;
+    let mut request = commit("g", &[("orders", &[0])]);
+    request.topics[0].partitions[0].committed_metadata = Some(string(&"x".repeat(4_096)));
+    let committed: OffsetCommitResponse = setup.ask(OFFSET_COMMIT, 8, &request).await;
+    assert_eq!(committed.topics[0].partitions[0].error_code, 0);
+    let often = vec![0; 20_000];
+    let response: OffsetFetchResponse = fetch_one(&setup, "g", 7, &[("orders", &often)]).await;
+    assert_eq!((response.error_code, response.topics.len()), (42, 0));
+
+    let whole = OffsetFetchRequestGroup::default()
+        .with_group_id(string("g").into())
+        .with_topics(None);
+    let request = OffsetFetchRequest::default().with_groups(vec![whole; 40]);
+    let response: OffsetFetchResponse = setup.ask(OFFSET_FETCH, 8, &request).await;
+    let answered = response.groups.iter().filter(|group| group.error_code == 0);
+    assert_eq!(answered.count(), 17);
+    assert!(response.groups[39].error_code == 42 && response.groups[39].topics.is_empty());
+}

@@ -135,7 +135,9 @@ async fn a_body_that_cannot_be_read_closes_the_connection() {
         .iter()
         .filter(|row| row.route == Route::Own && row.key != API_VERSIONS);
     for row in owned {
-        for version in row.min..=row.max {
+        // A body without fields ends before its first byte, and what follows is ignored.
+        let first = if row.key == LIST_GROUPS { 4 } else { row.min };
+        for version in first..=row.max {
             for body in [&b"\x7f"[..], &[0xff; 64], &[0x00, 0x05, b'g']] {
                 let body = Bytes::copy_from_slice(body);
                 let answer = setup.handle(row.key, version, body, &mut Upstream::unused()).await;
