@@ -1,0 +1,67 @@
+//! What is opaque to the protocol but read all the same, text, and the answer to ApiVersions.
+
+use std::borrow::Cow;
+
+use bytes::Bytes;
+use convoke::admin::assignment;
+use convoke::proxy::api_versions::{Answering, Offer, TopicIds, answer};
+use convoke::upstream::cluster::NodeVersions;
+use convoke::wire::schema::API_VERSIONS_REQUEST;
+use convoke::wire::text;
+
+use super::{Target, number};
+use crate::bodies::{self, Random};
+
+pub fn targets() -> Vec<Target> {
+    vec![
+        Target {
+            name: "assignments".to_owned(),
+            reads: &["admin/assignment.rs"],
+            seed: Box::new(|_| b"\0\x01\0\0\0\x01\0\x01t\0\0\0\x02\0\0\0\x02\0\0\0\0\xff\xff\xff\xff".to_vec()),
+            run: Box::new(|input| {
+                let topics = assignment::decode(input).into_iter().flatten();
+                let held: usize = topics.map(|(_, partitions)| 4 * partitions.len()).sum();
+                assert!(held <= input.len());
+            }),
+            held_per_byte: 64,
+        },
+        Target {
+            name: "text".to_owned(),
+            reads: &["wire/text.rs"],
+            seed: Box::new(|random| {
+                (0..8)
+                    .map(|_| [b'a', 0xc3, 0xa9, 0xed, 0xa0, 0x80, 0xf0, 0x9f][random.below(8)])
+                    .collect()
+            }),
+            run: Box::new(|input| {
+                let text = text::as_java(input);
+                assert_eq!(std::str::from_utf8(input).is_ok(), matches!(text, Cow::Borrowed(_)));
+                assert!(text.len() <= 3 * input.len());
+            }),
+            held_per_byte: 8,
+        },
+        Target {
+            name: "ApiVersions answered".to_owned(),
+            reads: &["proxy/api_versions.rs"],
+            seed: Box::new(api_versions),
+            run: Box::new(|mut input| {
+                let version = i16::try_from(number(&mut input)).unwrap_or_default() - 1;
+                let answering = Answering::Node {
+                    cluster_id: Some("cluster"),
+                    node_id: 1,
+                };
+                let offer = Offer::of(&NodeVersions::default(), TopicIds::Given);
+                let answered = answer(version, Bytes::copy_from_slice(input), &offer, answering);
+                assert!(answered.is_ok() || API_VERSIONS_REQUEST.has_version(version));
+            }),
+            held_per_byte: 64,
+        },
+    ]
+}
+
+fn api_versions(random: &mut Random) -> Vec<u8> {
+    let version = random.below(7);
+    let known = i16::try_from(version).unwrap_or_default().min(API_VERSIONS_REQUEST.max);
+    let body = bodies::valid(&API_VERSIONS_REQUEST, known, 2, random);
+    [&[u8::try_from(version + 1).unwrap_or_default()], &body[..]].concat()
+}
