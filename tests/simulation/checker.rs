@@ -10,8 +10,10 @@ use convoke::coordinator::request::{
 };
 use convoke::wire::error_code::ErrorCode;
 
+use crate::epochs::Epochs;
 use crate::plan::TOPICS;
 use crate::protocol::{Partition, decode};
+use crate::topics::CHANGING;
 use crate::upstream::Upstream;
 
 /// No offset.
@@ -45,6 +47,7 @@ pub(crate) struct Checker {
     session_ms: BTreeMap<Text, u64>,
     /// Since when the coordinator has run without a pause.
     running_since_ms: u64,
+    pub(crate) epochs: Epochs,
     pub(crate) rebalances: usize,
 }
 
@@ -86,10 +89,7 @@ impl Checker {
                     self.generations.remove(group_id);
                     self.owners.retain(|(of, _), _| of != group_id);
                 }
-                // The clients here speak the classic protocol.
-                Record::ConsumerGroup { group_id, .. } => {
-                    return Err(format!("{group_id} became a consumer group"));
-                }
+                Record::ConsumerGroup { group_id, record } => self.epochs.on_record(group_id, record)?,
                 Record::GroupOwned {
                     group_id,
                     value: Some(_),
@@ -101,7 +101,7 @@ impl Checker {
                 }
             }
         }
-        Ok(())
+        self.epochs.check_holders()
     }
 
     pub(crate) fn on_request(&mut self, request: &Request) -> Floor {
@@ -148,6 +148,9 @@ impl Checker {
                     self.hear(&request.member_id, asked_ms);
                 }
                 Ok(())
+            }
+            (Request::ConsumerGroupHeartbeat(request), Response::ConsumerGroupHeartbeat(response)) => {
+                self.epochs.on_heartbeat(request, response)
             }
             (Request::OffsetCommit(request), Response::OffsetCommit(response)) => {
                 let errors = response.topics.iter().flat_map(|(_, partitions)| partitions);
@@ -287,8 +290,9 @@ impl Checker {
     }
 
     pub(crate) fn on_event(&mut self, now_ms: u64, event: &Event) -> Result<(), String> {
+        self.epochs.on_event(event);
         match event {
-            Event::RebalanceStarted { .. } => self.rebalances += 1,
+            Event::RebalanceStarted { .. } | Event::GroupEpochBumped { .. } => self.rebalances += 1,
             Event::MemberRemoved {
                 member_id,
                 reason: RebalanceReason::SessionExpired,
@@ -317,6 +321,7 @@ impl Checker {
 }
 
 pub(crate) fn topic_index(name: &str) -> Result<usize, String> {
-    let index = TOPICS.iter().position(|(topic, _)| *topic == name);
+    let mut names = TOPICS.iter().map(|(topic, _)| *topic).chain(CHANGING);
+    let index = names.position(|topic| topic == name);
     index.ok_or_else(|| format!("unknown topic {name}"))
 }

@@ -3,6 +3,7 @@
 use convoke::coordinator::request::{Request, Response};
 
 use crate::consumer::Consumer;
+use crate::member::Member;
 use crate::plan::Faults;
 use crate::rng::Rng;
 use crate::standalone::Standalone;
@@ -34,6 +35,7 @@ impl Surroundings<'_> {
 #[derive(Debug)]
 pub(crate) enum Role {
     Consumer(Consumer),
+    Member(Member),
     Standalone(Standalone),
 }
 
@@ -60,6 +62,7 @@ impl Client {
     pub(crate) fn next(&mut self, around: &mut Surroundings<'_>) -> Wish {
         match &mut self.role {
             Role::Consumer(consumer) => consumer.next(around),
+            Role::Member(member) => member.next(around),
             Role::Standalone(standalone) => standalone.next(around),
         }
     }
@@ -68,6 +71,7 @@ impl Client {
         self.in_flight = false;
         match &mut self.role {
             Role::Consumer(consumer) => consumer.on_response(response, around),
+            Role::Member(member) => member.on_response(response, around),
             Role::Standalone(standalone) => standalone.on_response(&response),
         }
     }
@@ -78,6 +82,7 @@ impl Client {
         self.in_flight = false;
         match &mut self.role {
             Role::Consumer(consumer) => consumer.on_lost(around),
+            Role::Member(member) => member.on_lost(around),
             Role::Standalone(_) => {}
         }
     }
@@ -88,6 +93,7 @@ impl Client {
         self.in_flight = false;
         match &mut self.role {
             Role::Consumer(consumer) => consumer.crash(around),
+            Role::Member(member) => member.crash(around),
             Role::Standalone(_) => {}
         }
     }

@@ -1,4 +1,4 @@
-//! Seeded runs of the pure core under faults: clients that follow the protocol, a store, an upstream, and virtual time.
+//! Seeded runs of the pure core under faults: clients that follow either protocol, a store, an upstream, and virtual time.
 //!
 //! A run is its seed. `CONVOKE_SIM_SEEDS=100000` runs more of them, `CONVOKE_SIM_SEED=17` runs one and prints its
 //! transcript. A seed that fails prints its transcript and what did not hold.
@@ -6,6 +6,8 @@
 mod checker;
 mod client;
 mod consumer;
+mod epochs;
+mod member;
 mod plan;
 mod protocol;
 mod replay;
@@ -13,6 +15,7 @@ mod rng;
 mod server;
 mod standalone;
 mod store;
+mod topics;
 mod upstream;
 mod world;
 
@@ -104,6 +107,16 @@ fn a_forgotten_answer_is_found() {
 #[test]
 fn a_record_that_a_load_misses_is_found() {
     is_found(Planted::LostRecord, &["possible were", "memory has"]);
+}
+
+#[test]
+fn a_member_that_reads_on_after_it_gave_up_is_found() {
+    is_found(Planted::ReadsOn, &["has two owners"]);
+}
+
+#[test]
+fn topics_that_nobody_tells_of_are_found() {
+    is_found(Planted::UntoldTopics, &["are to be"]);
 }
 
 #[test]

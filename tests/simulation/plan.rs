@@ -6,6 +6,7 @@ use std::sync::Arc;
 use convoke::coordinator::settings::Settings;
 
 use crate::rng::Rng;
+use crate::topics::PATTERNS;
 
 /// Topics and their partitions.
 pub(crate) const TOPICS: [(&str, i32); 3] = [("t0", 5), ("t1", 3), ("t2", 1)];
@@ -14,6 +15,8 @@ pub(crate) const TOPICS: [(&str, i32); 3] = [("t0", 5), ("t1", 3), ("t2", 1)];
 pub(crate) struct Plan {
     pub(crate) settings: Arc<Settings>,
     pub(crate) groups: Vec<GroupPlan>,
+    /// Groups of the consumer protocol, each by its members.
+    pub(crate) consumer_groups: Vec<Vec<MemberPlan>>,
     pub(crate) standalone: usize,
     /// How long faults happen, in milliseconds.
     pub(crate) fault_ms: u64,
@@ -38,6 +41,16 @@ pub(crate) struct ConsumerPlan {
     pub(crate) knows_member_id_required: bool,
     /// JoinGroup v9.
     pub(crate) skips_assignment: bool,
+}
+
+#[derive(Debug)]
+pub(crate) struct MemberPlan {
+    pub(crate) is_static: bool,
+    pub(crate) rebalance_ms: i32,
+    /// When it first comes.
+    pub(crate) start_ms: u64,
+    /// Which of the patterns it is subscribed by.
+    pub(crate) pattern: Option<usize>,
 }
 
 /// Each in a thousand: of a message, of an opportunity, or of a second, as said.
@@ -71,6 +84,10 @@ pub(crate) struct Faults {
     pub(crate) deletion: u64,
     /// A topic goes, of a second.
     pub(crate) topic_deletion: u64,
+    /// A topic is created, grows, goes or is created anew, of a second.
+    pub(crate) topic_change: u64,
+    /// A member takes long to give partitions up, of an assignment.
+    pub(crate) slow: u64,
 }
 
 impl Plan {
@@ -78,12 +95,21 @@ impl Plan {
         let settings = Settings {
             group_initial_rebalance_delay_ms: *rng.pick(&[0, 200, 3000]),
             offsets_retention_check_interval_ms: *rng.pick(&[10_000, 60_000, 600_000]),
+            group_consumer_session_timeout_ms: *rng.pick(&[10_000, 45_000]),
+            group_consumer_min_session_timeout_ms: 10_000,
+            group_consumer_heartbeat_interval_ms: 3_000,
+            group_consumer_min_heartbeat_interval_ms: 3_000,
+            group_consumer_assignment_interval_ms: *rng.pick(&[None, Some(0), Some(1_000)]),
             ..Settings::default()
         };
-        let groups = (0..rng.between(1, 3)).map(|_| GroupPlan::draw(rng)).collect();
+        // As many runs of each kind alone as of both in one world.
+        let (classic, consumer) = *rng.pick(&[(1, 0), (2, 0), (0, 1), (0, 2), (1, 1), (2, 1)]);
+        let groups = (0..classic).map(|_| GroupPlan::draw(rng)).collect();
+        let consumer_groups = (0..consumer).map(|_| MemberPlan::draw_group(rng)).collect();
         Self {
             settings: Arc::new(settings),
             groups,
+            consumer_groups,
             standalone: rng.below(3),
             fault_ms: rng.between(30_000, 150_000),
             faults: Faults::draw(rng),
@@ -114,6 +140,21 @@ impl GroupPlan {
     }
 }
 
+impl MemberPlan {
+    fn draw_group(rng: &mut Rng) -> Vec<Self> {
+        let statics = *rng.pick(&[0, 0, 500, 1000]);
+        let patterns = *rng.pick(&[0, 0, 500, 1000]);
+        let count = rng.between(1, 5);
+        let draw = |_| Self {
+            is_static: rng.chance(statics),
+            rebalance_ms: *rng.pick(&[5_000, 20_000, 60_000]),
+            start_ms: *rng.pick(&[0, 0, 10, 2_000, 20_000]),
+            pattern: rng.chance(patterns).then(|| rng.below(PATTERNS.len())),
+        };
+        (0..count).map(draw).collect()
+    }
+}
+
 impl Faults {
     fn draw(rng: &mut Rng) -> Self {
         let mut some = |of_1000: u64| if rng.chance(350) { of_1000 } else { 0 };
@@ -132,6 +173,8 @@ impl Faults {
             inspect_failure: some(300),
             deletion: some(300),
             topic_deletion: some(10),
+            topic_change: some(60),
+            slow: some(200),
         }
     }
 }

@@ -51,6 +51,8 @@ impl World {
         for (group_id, group) in &memory {
             let stored = &durable[group_id];
             let is_soft = matches!(&*group.state, "PreparingRebalance" | "CompletingRebalance");
+            // A target that is due is computed by the first who loads the group.
+            let is_soft = is_soft || &*group.state == "Assigning";
             let same = if is_soft {
                 group.offsets == stored.offsets
             } else {
@@ -100,6 +102,9 @@ fn is_bare(group: &GroupView) -> bool {
 fn summary(view: ShardView) -> BTreeMap<Text, GroupView> {
     let durable = |mut group: GroupView| {
         group.pending_members = 0;
+        if group.consumer.is_some() {
+            group.state_since_ms = -1;
+        }
         group.members.sort_by(|a, b| a.member_id.cmp(&b.member_id));
         for member in &mut group.members {
             member.parked = false;

@@ -230,6 +230,9 @@ impl World {
                 "{ticket:?} is answered a second time, or was never asked: {response:?}"
             ));
         };
+        if let Response::ResolveRegexes { patterns } = &response {
+            return self.resolve(asked, patterns);
+        }
         let is_parked =
             matches!(asked.request, Request::JoinGroup(_) | Request::SyncGroup(_)) && asked.at_ms < self.now_ms;
         if self.planted == Planted::ForgottenReply && is_parked && self.rng.chance(50) {
@@ -240,6 +243,33 @@ impl World {
             .on_reply(&asked.request, &asked.floor, asked.at_ms, &response, &self.upstream)?;
         self.forward(&asked.request, &response)?;
         self.answer(asked.client, asked.connection, asked.call, response);
+        Ok(())
+    }
+
+    /// The heartbeat comes again with what its patterns stand for.
+    fn resolve(&mut self, asked: Asked, patterns: &[Text]) -> Result<(), String> {
+        let Asked {
+            client,
+            connection,
+            call,
+            request: Request::ConsumerGroupHeartbeat(mut request),
+            ..
+        } = asked
+        else {
+            return Err(format!("{patterns:?} are to be resolved for {asked:?}"));
+        };
+        request.resolved = Some(self.picture.resolve(patterns));
+        let request = Request::ConsumerGroupHeartbeat(request);
+        let delay_ms = self.rng.between(0, 50);
+        self.at(
+            delay_ms,
+            Happening::Arrive {
+                client,
+                connection,
+                call,
+                request,
+            },
+        );
         Ok(())
     }
 
@@ -383,7 +413,7 @@ impl World {
         self.server.last_step_ms = self.now_ms;
         self.checker.running_since(self.now_ms);
         self.arm_tick();
-        Ok(())
+        self.tell_topics()
     }
 
     pub(crate) fn load_shard(&mut self) -> Shard {

@@ -10,12 +10,14 @@ use uuid::Uuid;
 use crate::checker::Checker;
 use crate::client::{Client, Role, Surroundings, Wish};
 use crate::consumer::Consumer;
+use crate::member::Member;
 use crate::plan::{Faults, Plan, TOPICS};
 use crate::protocol::Partition;
 use crate::rng::Rng;
 use crate::server::Server;
 use crate::standalone::Standalone;
 use crate::store::Store;
+use crate::topics::Picture;
 use crate::upstream::Upstream;
 
 /// How long a world without faults may take until every group is stable: the longest session, then the longest rebalance,
@@ -39,6 +41,10 @@ pub(crate) enum Planted {
     ForgottenReply,
     /// A load misses a record now and then.
     LostRecord,
+    /// Members say that they gave partitions up, and read on.
+    ReadsOn,
+    /// The coordinator is not told that topics change.
+    UntoldTopics,
 }
 
 #[derive(Debug)]
@@ -103,9 +109,10 @@ pub(crate) struct World {
     pub(crate) store: Store,
     pub(crate) upstream: Upstream,
     pub(crate) checker: Checker,
+    pub(crate) picture: Picture,
     queue: BTreeMap<(u64, u64), Happening>,
     queued: u64,
-    clients: Vec<Client>,
+    pub(crate) clients: Vec<Client>,
     groups: Vec<Text>,
     last_offset: i64,
     /// Nobody asks anything new.
@@ -126,6 +133,7 @@ impl World {
             store: Store::default(),
             upstream: Upstream::default(),
             checker: Checker::default(),
+            picture: Picture::default(),
             queue: BTreeMap::new(),
             queued: 0,
             clients: Vec::new(),
@@ -163,6 +171,15 @@ impl World {
             let group_id = self.groups[self.plan.groups.len() + index].clone();
             let standalone = Standalone::new(group_id, self.groups.clone());
             self.clients.push(Client::new(Role::Standalone(standalone)));
+        }
+        for (index, members) in self.plan.consumer_groups.iter().enumerate() {
+            let group_id: Text = format!("consumers-{index}").into();
+            self.upstream.add(&mut self.rng, &group_id, false, &mut fresh);
+            for (number, member) in members.iter().enumerate() {
+                let member = Member::new(&group_id, number, member, self.planted == Planted::ReadsOn);
+                self.clients.push(Client::new(Role::Member(member)));
+            }
+            self.groups.push(group_id);
         }
         self.last_offset = last_offset;
     }
@@ -256,6 +273,7 @@ impl World {
             Happening::Wake { client, call } => {
                 if self.clients[client].call == call {
                     self.pump(client);
+                    self.check_readers()?;
                 }
             }
             Happening::Timeout { client, call } => {
@@ -289,6 +307,7 @@ impl World {
                     self.note(|| format!("client {client} hears {}", brief(&response)));
                     self.with_client(client, |client, around| client.on_response(response, around))?;
                     self.pump(client);
+                    self.check_readers()?;
                 }
             }
             Happening::Second => {
@@ -342,7 +361,10 @@ impl World {
             let delay_ms = self.rng.between(0, 8_000);
             self.at(delay_ms, Happening::ClientCrash { client, call });
         }
-        if self.rng.chance(self.faults.duplicate) {
+        // What a heartbeat of the consumer protocol changes is told once, to whoever sent it last: one that comes twice over two
+        // connections would be an answer that nobody misses.
+        let may_come_twice = !matches!(request, Request::ConsumerGroupHeartbeat(_));
+        if may_come_twice && self.rng.chance(self.faults.duplicate) {
             // Over a connection that nobody reads any more.
             let (delay_ms, request) = (self.travel_ms() + self.rng.between(0, 3_000), request.clone());
             let connection = u64::MAX;
@@ -406,6 +428,9 @@ impl World {
             };
             self.step(Input::TopicsDeleted(vec![deleted]))?;
         }
+        if self.rng.chance(self.faults.topic_change) && self.server.is_running() {
+            self.change_topic()?;
+        }
         if self.rng.chance(100) {
             self.check_replay()?;
         }
@@ -453,7 +478,7 @@ impl World {
                 return Ok(Some(format!("{group_id}: {owned:?} are owned, {wanted:?} are to be")));
             }
         }
-        Ok(None)
+        Ok(self.unsettled_consumer_groups(&view))
     }
 }
 

@@ -35,7 +35,9 @@ impl Refresh {
     }
 
     fn is_due(&self, now_ms: i64, interval_ms: i32) -> bool {
-        let passed = |since: Option<i64>, ms: i64| since.is_none_or(|since| now_ms.saturating_sub(since) > ms);
+        // A clock that was set back says nothing of how long ago it was.
+        let passed =
+            |since: Option<i64>, ms: i64| since.is_none_or(|since| now_ms < since || now_ms.saturating_sub(since) > ms);
         let is_wanted = self.topics > self.resolved || passed(self.resolved_at_ms, i64::from(interval_ms));
         is_wanted
             && passed(self.resolved_at_ms, REFRESH_AT_MOST_EVERY_MS)
@@ -106,5 +108,19 @@ impl ConsumerGroup {
             let pattern = pattern.clone();
             self.write(ConsumerGroupRecord::Regex { pattern, value: None }, cx);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clock_that_was_set_back_does_not_hold_a_refresh_up() {
+        let mut refresh = Refresh::default();
+        refresh.resolved_at(4_000_000);
+        refresh.topics_changed();
+        assert!(!refresh.is_due(4_000_001, 600_000), "resolved a moment ago");
+        assert!(refresh.is_due(400_000, 600_000), "an hour before that");
     }
 }

@@ -1,0 +1,344 @@
+//! A client that follows the consumer protocol (KIP-848) as Kafka's Java client does.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use convoke::coordinator::partitions::TopicPartition;
+use convoke::coordinator::request::{
+    ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse, OffsetCommitPartition, OffsetCommitRequest,
+    OffsetCommitTopic, Request, Response, Text,
+};
+use convoke::wire::error_code::ErrorCode;
+
+use crate::client::{Surroundings, Wish};
+use crate::plan::MemberPlan;
+use crate::topics::{CHANGING, PATTERNS, index_of};
+
+/// Longer than any message takes, so that none is overtaken by a later one of the same member.
+const REQUEST_TIMEOUT_MS: u64 = 30_000;
+const HEARTBEAT_MS: u64 = 3_000;
+const RETRY_BACKOFF_MS: u64 = 100;
+const JOIN: i32 = 0;
+const LEAVE: i32 = -1;
+const LEAVE_FOR_A_WHILE: i32 = -2;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Sent {
+    Heartbeat,
+    Commit,
+    Leave,
+}
+
+#[derive(Debug)]
+pub(crate) struct Member {
+    pub(crate) group_id: Text,
+    name: String,
+    instance_id: Option<Text>,
+    rebalance_ms: i32,
+    topics: BTreeSet<usize>,
+    pattern: Option<usize>,
+    /// Processes under this name so far.
+    process: u32,
+    pub(crate) member_id: Text,
+    pub(crate) epoch: i32,
+    /// What it reads from.
+    pub(crate) owned: BTreeSet<TopicPartition>,
+    /// What it was assigned last, and when it will have given up and taken what that takes.
+    assigned: Option<(BTreeSet<TopicPartition>, u64)>,
+    must_tell_owned: bool,
+    /// After an error or a lost answer it says all.
+    must_tell_all: bool,
+    is_away: bool,
+    sent: Sent,
+    not_before_ms: u64,
+    heartbeat_ms: u64,
+    commit_ms: u64,
+    /// Planted: it says that it gave partitions up, and reads on.
+    keeps_revoked: bool,
+}
+
+impl Member {
+    pub(crate) fn new(group_id: &Text, index: usize, plan: &MemberPlan, keeps_revoked: bool) -> Self {
+        Self {
+            group_id: group_id.clone(),
+            name: format!("{group_id}-c{index}"),
+            instance_id: plan.is_static.then(|| format!("{group_id}-i{index}").into()),
+            rebalance_ms: plan.rebalance_ms,
+            topics: BTreeSet::from([0, index % CHANGING.len()]),
+            pattern: plan.pattern,
+            process: 0,
+            member_id: "".into(),
+            epoch: JOIN,
+            owned: BTreeSet::new(),
+            assigned: None,
+            must_tell_owned: false,
+            must_tell_all: false,
+            is_away: true,
+            sent: Sent::Leave,
+            not_before_ms: plan.start_ms,
+            heartbeat_ms: 0,
+            commit_ms: 0,
+            keeps_revoked,
+        }
+    }
+
+    /// In its group, with nothing to be done but to live.
+    pub(crate) fn is_settled(&self) -> bool {
+        !self.is_away && self.epoch > JOIN && self.assigned.is_none() && !self.must_tell_owned
+    }
+
+    /// Which topics it wants, by name or by its pattern.
+    pub(crate) fn wanted(&self) -> BTreeSet<usize> {
+        match self.pattern {
+            Some(pattern) => PATTERNS[pattern].1.iter().copied().collect(),
+            None => self.topics.clone(),
+        }
+    }
+
+    pub(crate) fn next(&mut self, around: &mut Surroundings<'_>) -> Wish {
+        if around.now_ms < self.not_before_ms {
+            return Wish::WakeAt(self.not_before_ms);
+        }
+        if self.is_away {
+            self.is_away = false;
+            self.process += 1;
+            self.member_id = format!("{}-{}", self.name, self.process).into();
+            self.rejoin();
+        }
+        if self.epoch == JOIN {
+            return self.heartbeat(around.now_ms);
+        }
+        self.live(around)
+    }
+
+    fn live(&mut self, around: &mut Surroundings<'_>) -> Wish {
+        if around.rng.chance(around.faults.client_crash) {
+            self.crash(around);
+            return Wish::WakeAt(self.not_before_ms);
+        }
+        if around.rng.chance(around.faults.leave) {
+            return self.leave();
+        }
+        if around.rng.chance(around.faults.resubscribe) && self.pattern.is_none() {
+            self.topics = BTreeSet::from([around.rng.below(CHANGING.len()), around.rng.below(CHANGING.len())]);
+            self.must_tell_all = true;
+            return self.heartbeat(around.now_ms);
+        }
+        if let Some((assigned, _)) = self.assigned.take_if(|(_, at_ms)| *at_ms <= around.now_ms) {
+            match self.keeps_revoked {
+                true => self.owned.extend(assigned),
+                false => self.owned = assigned,
+            }
+            self.must_tell_owned = true;
+        }
+        if self.must_tell_owned || self.must_tell_all || around.now_ms >= self.heartbeat_ms {
+            return self.heartbeat(around.now_ms);
+        }
+        if around.now_ms >= self.commit_ms && !self.owned.is_empty() {
+            self.commit_ms = around.now_ms + around.rng.between(500, 5_000);
+            return self.commit(around);
+        }
+        let assigned_ms = self.assigned.as_ref().map_or(u64::MAX, |(_, at_ms)| *at_ms);
+        let commit_ms = self.commit_ms.max(around.now_ms + 1);
+        Wish::WakeAt(self.heartbeat_ms.min(commit_ms).min(assigned_ms))
+    }
+
+    fn request(&self, member_epoch: i32) -> ConsumerGroupHeartbeatRequest {
+        ConsumerGroupHeartbeatRequest {
+            group_id: self.group_id.clone(),
+            member_id: self.member_id.clone(),
+            member_epoch,
+            group_instance_id: self.instance_id.clone(),
+            rack_id: None,
+            rebalance_timeout_ms: -1,
+            subscribed_topic_names: None,
+            subscribed_topic_regex: None,
+            server_assignor: None,
+            topic_partitions: None,
+            client_id: self.name.as_str().into(),
+            client_host: "/127.0.0.1".into(),
+            needs_member_id: true,
+            resolved: None,
+        }
+    }
+
+    /// What it says is what changed, or all of it.
+    fn heartbeat(&mut self, now_ms: u64) -> Wish {
+        self.sent = Sent::Heartbeat;
+        self.heartbeat_ms = now_ms + HEARTBEAT_MS;
+        let mut request = self.request(self.epoch);
+        if self.must_tell_all || self.epoch == JOIN {
+            request.rebalance_timeout_ms = self.rebalance_ms;
+            match self.pattern {
+                Some(pattern) => request.subscribed_topic_regex = Some(PATTERNS[pattern].0.into()),
+                None => {
+                    let names = self.topics.iter().map(|topic| CHANGING[*topic].into());
+                    request.subscribed_topic_names = Some(names.collect());
+                }
+            }
+        }
+        if self.must_tell_all || self.must_tell_owned || self.epoch == JOIN {
+            let told = match self.assigned_by_now() {
+                // Planted: only what is to stay is told.
+                Some(assigned) if self.keeps_revoked => self.owned.intersection(assigned).copied().collect(),
+                _ => self.owned.iter().copied().collect(),
+            };
+            request.topic_partitions = Some(told);
+        }
+        let request = Request::ConsumerGroupHeartbeat(request);
+        Wish::Send(Box::new(request), REQUEST_TIMEOUT_MS)
+    }
+
+    fn assigned_by_now(&self) -> Option<&BTreeSet<TopicPartition>> {
+        self.assigned.as_ref().map(|(assigned, _)| assigned)
+    }
+
+    /// A static member leaves for a while.
+    fn leave(&mut self) -> Wish {
+        self.sent = Sent::Leave;
+        self.owned.clear();
+        let epoch = if self.instance_id.is_some() {
+            LEAVE_FOR_A_WHILE
+        } else {
+            LEAVE
+        };
+        Wish::Send(
+            Box::new(Request::ConsumerGroupHeartbeat(self.request(epoch))),
+            REQUEST_TIMEOUT_MS,
+        )
+    }
+
+    fn commit(&mut self, around: &mut Surroundings<'_>) -> Wish {
+        self.sent = Sent::Commit;
+        let mut topics: BTreeMap<_, Vec<OffsetCommitPartition>> = BTreeMap::new();
+        for partition in &self.owned {
+            topics
+                .entry(partition.topic_id)
+                .or_default()
+                .push(OffsetCommitPartition {
+                    partition: partition.partition,
+                    offset: around.fresh_offset(),
+                    leader_epoch: -1,
+                    metadata: "".into(),
+                });
+        }
+        let topic = |(topic_id, partitions)| OffsetCommitTopic {
+            name: CHANGING[index_of(&topic_id)].into(),
+            topic_id,
+            partitions,
+        };
+        let request = OffsetCommitRequest {
+            group_id: self.group_id.clone(),
+            generation_id_or_member_epoch: self.epoch,
+            member_id: self.member_id.clone(),
+            group_instance_id: self.instance_id.clone(),
+            retention_time_ms: None,
+            knows_member_epochs: true,
+            topics: topics.into_iter().map(topic).collect(),
+        };
+        Wish::Send(Box::new(Request::OffsetCommit(request)), REQUEST_TIMEOUT_MS)
+    }
+
+    /// No word to anybody; a new process under the same name comes some time later.
+    pub(crate) fn crash(&mut self, around: &mut Surroundings<'_>) {
+        let (low, high) = *around.rng.pick(&[(0, 500), (1_000, 20_000)]);
+        let away_ms = around.rng.between(low, high);
+        self.begin_anew(around.now_ms + away_ms);
+    }
+
+    fn begin_anew(&mut self, at_ms: u64) {
+        self.rejoin();
+        self.is_away = true;
+        self.not_before_ms = at_ms;
+    }
+
+    /// With its id, but with nothing that it had.
+    fn rejoin(&mut self) {
+        self.epoch = JOIN;
+        self.owned.clear();
+        self.assigned = None;
+        self.must_tell_owned = false;
+        self.must_tell_all = false;
+    }
+
+    pub(crate) fn on_lost(&mut self, around: &mut Surroundings<'_>) {
+        self.not_before_ms = around.now_ms + RETRY_BACKOFF_MS;
+        match self.sent {
+            Sent::Heartbeat => self.must_tell_all = true,
+            Sent::Commit => {}
+            Sent::Leave => self.begin_anew(around.now_ms + 1_000),
+        }
+    }
+
+    pub(crate) fn on_response(&mut self, response: Response, around: &mut Surroundings<'_>) -> Result<(), String> {
+        match (self.sent, response) {
+            (_, Response::Unavailable { .. }) => self.on_lost(around),
+            (Sent::Leave, _) => {
+                let away_ms = around.rng.between(0, 20_000);
+                self.begin_anew(around.now_ms + away_ms);
+            }
+            // The group was deleted, and at the upstream others are in it by that name.
+            (Sent::Heartbeat, Response::NotOwned) => {
+                self.rejoin();
+                self.not_before_ms = around.now_ms + RETRY_BACKOFF_MS;
+            }
+            (Sent::Heartbeat, Response::ConsumerGroupHeartbeat(response)) => {
+                return self.on_heartbeat(&response, around);
+            }
+            (Sent::Commit, Response::OffsetCommit(response)) => {
+                let errors = response.topics.iter().flat_map(|(_, partitions)| partitions);
+                for (_, error) in errors {
+                    match *error {
+                        ErrorCode::NONE | ErrorCode::STALE_MEMBER_EPOCH => {}
+                        ErrorCode::UNKNOWN_MEMBER_ID | ErrorCode::GROUP_ID_NOT_FOUND => self.rejoin(),
+                        _ => return Err(format!("{}: unexpected {response:?}", self.member_id)),
+                    }
+                }
+            }
+            (_, response) => return Err(format!("{}: unexpected {response:?}", self.member_id)),
+        }
+        Ok(())
+    }
+
+    fn on_heartbeat(
+        &mut self,
+        response: &ConsumerGroupHeartbeatResponse,
+        around: &mut Surroundings<'_>,
+    ) -> Result<(), String> {
+        match response.error {
+            ErrorCode::NONE => {}
+            ErrorCode::FENCED_MEMBER_EPOCH | ErrorCode::UNKNOWN_MEMBER_ID | ErrorCode::GROUP_ID_NOT_FOUND => {
+                self.rejoin();
+                self.not_before_ms = around.now_ms + RETRY_BACKOFF_MS;
+                return Ok(());
+            }
+            ErrorCode::COORDINATOR_LOAD_IN_PROGRESS => {
+                self.on_lost(around);
+                return Ok(());
+            }
+            ErrorCode::UNRELEASED_INSTANCE_ID | ErrorCode::FENCED_INSTANCE_ID if self.instance_id.is_some() => {
+                self.begin_anew(around.now_ms + 1_000);
+                return Ok(());
+            }
+            _ => return Err(format!("{}: unexpected {response:?}", self.member_id)),
+        }
+        if response.member_id.as_ref() != Some(&self.member_id) || response.member_epoch < self.epoch.max(1) {
+            return Err(format!("{} at {}: unexpected {response:?}", self.member_id, self.epoch));
+        }
+        self.epoch = response.member_epoch;
+        self.must_tell_owned = false;
+        self.must_tell_all = false;
+        if let Some(assigned) = &response.assignment {
+            let assigned: BTreeSet<TopicPartition> = assigned.iter().copied().collect();
+            let takes_ms = match around.rng.chance(around.faults.slow) {
+                true => around.rng.between(1_000, 40_000),
+                false => around.rng.between(0, 20),
+            };
+            if assigned == self.owned {
+                self.assigned = None;
+            } else {
+                self.assigned = Some((assigned, around.now_ms + takes_ms));
+            }
+        }
+        Ok(())
+    }
+}
