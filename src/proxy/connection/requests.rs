@@ -242,6 +242,8 @@ impl<'a> Requests<'a> {
             _ => None,
         };
         let purpose = if handshake_version.is_some() {
+            // What comes after it may be another user's.
+            self.decisions = Decisions::default();
             Purpose::Handshake
         } else {
             Purpose::Request
