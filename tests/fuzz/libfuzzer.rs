@@ -2,8 +2,8 @@
 //! `CONVOKE_FUZZ_CORPUS` is a folder that gets well-formed inputs to start from.
 
 #![no_main]
-// What only the bounded test uses of the shared modules.
-#![allow(dead_code)]
+// The shared modules have more than is used here.
+#![allow(dead_code, unused_imports)]
 // The allocator that counts, as in the bounded test.
 #![allow(unsafe_code)]
 
