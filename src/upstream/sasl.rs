@@ -152,11 +152,13 @@ impl Scram {
     }
 
     fn step(&mut self, challenge: &[u8]) -> Result<Step, SaslError> {
+        // Whatever is wrong with a message, no other one may take its place.
+        let state = std::mem::replace(&mut self.state, ScramState::Ended);
         if challenge.len() > MAX_MESSAGE {
             return Err(SaslError::Malformed("it is too long"));
         }
         let message = std::str::from_utf8(challenge).map_err(|_| SaslError::Malformed("it is not UTF-8"))?;
-        match std::mem::replace(&mut self.state, ScramState::Ended) {
+        match state {
             ScramState::AwaitServerFirst => self.on_server_first(message),
             ScramState::AwaitServerFinal {
                 server_key,

@@ -155,3 +155,12 @@ fn the_password_is_not_printed() {
     let scram = client(&SHA_256);
     assert!(!format!("{scram:?}").contains("pencil"));
 }
+
+#[test]
+fn a_message_that_cannot_be_read_ends_the_exchange() {
+    for unreadable in [&b"r=\xff"[..], &[b'x'; MAX_MESSAGE + 1]] {
+        let mut scram = client(&SHA_256);
+        assert!(matches!(scram.step(unreadable), Err(SaslError::Malformed(_))));
+        assert_eq!(scram.step(server_first("", "").as_bytes()), Err(SaslError::Ended));
+    }
+}
