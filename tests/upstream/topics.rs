@@ -1,10 +1,15 @@
 //! Topics come, grow, go and come again under another id.
 
+use std::sync::Arc;
+
+use convoke::coordinator::topics::Topics;
 use convoke_support::Result;
 use convoke_support::kafka::{Kafka, Options};
 use convoke_support::network::Network;
 
-use crate::world::{World, broker_versions};
+use tokio::time::timeout;
+
+use crate::world::{PATIENCE, World, broker_versions};
 
 pub fn topics(kafka: &Kafka, arguments: &[&str]) -> Result<String> {
     let bootstrap = kafka.bootstrap();
@@ -47,19 +52,29 @@ fn topics_are_followed_through_their_life() -> Result<()> {
         assert_eq!(deleted.len(), 1);
         assert_eq!((&*deleted[0].name, deleted[0].id), ("orders", orders.id));
         assert!(!world.cluster().snapshot().topics.by_name.contains_key("orders"));
-        assert_eq!(world.cluster().told_topics().by_id(&orders.id), None);
+        told(&world, |topics| topics.by_id(&orders.id).is_none())?;
 
         kafka.create_topic("orders", 1)?;
         world.wait("orders again", |cluster| cluster.topics.by_name.contains_key("orders"))?;
         let again = world.cluster().snapshot().topics.by_name["orders"].clone();
         assert_ne!(again.id, orders.id);
-        assert_eq!(world.cluster().told_topics().by_id(&again.id), Some(&again));
+        told(&world, |topics| topics.by_id(&again.id) == Some(&again))?;
         topics(&kafka, &["--delete", "--topic", "orders"])?;
         kafka.create_topic("orders", 3)?;
         let deleted = world.next_deletion()?;
         assert_eq!(deleted[0].id, again.id, "{version}");
     }
     Ok(())
+}
+
+/// Waits until the coordinator is told so: a moment after the picture shows it.
+fn told(world: &World, wanted: impl FnMut(&Arc<Topics>) -> bool) -> Result<()> {
+    world.run(async {
+        let mut told = world.cluster().topics();
+        let seen = timeout(PATIENCE, told.wait_for(wanted)).await;
+        seen.map_err(|_| format!("the coordinator was told of {:?}", world.cluster().told_topics()))??;
+        Ok(())
+    })
 }
 
 #[test]
@@ -83,7 +98,7 @@ fn a_node_that_goes_is_missed_and_noticed_when_it_is_back() -> Result<()> {
 /// The state has no event of its own; what it says is read until it is as wanted.
 fn wait_for(world: &World, wanted: impl Fn(bool) -> bool) -> Result<()> {
     world.run(async {
-        tokio::time::timeout(crate::world::PATIENCE, async {
+        timeout(PATIENCE, async {
             while !wanted(world.cluster().state().reachable) {
                 tokio::time::sleep(std::time::Duration::from_millis(20)).await;
             }
