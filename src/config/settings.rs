@@ -1,5 +1,8 @@
 //! The coordinator's settings under Kafka's own names: which there are, and what they may be.
 
+use crate::coordinator::assignor::Assignor;
+use crate::coordinator::settings::MigrationPolicy;
+
 /// One setting that Kafka's brokers have under the same name.
 #[derive(Debug)]
 pub struct Setting {
@@ -20,11 +23,6 @@ pub enum Takes {
 
 const INT_MAX: i64 = i32::MAX as i64;
 
-/// The assignors that there are here.
-pub const ASSIGNORS: &[&str] = &["uniform", "range"];
-/// `ConsumerGroupMigrationPolicy`.
-pub const MIGRATION_POLICIES: &[&str] = &["bidirectional", "upgrade", "downgrade", "disabled"];
-
 const fn number(name: &'static str, min: i64, max: i64) -> Setting {
     let takes = Takes::Number { min, max };
     Setting { name, takes }
@@ -34,7 +32,7 @@ const fn number(name: &'static str, min: i64, max: i64) -> Setting {
 pub static SETTINGS: &[Setting] = &[
     Setting {
         name: "group.consumer.assignors",
-        takes: Takes::Words(ASSIGNORS),
+        takes: Takes::Words(&Assignor::NAMES),
     },
     number("group.consumer.assignment.interval.ms", 0, INT_MAX),
     number("group.consumer.heartbeat.interval.ms", 1, INT_MAX),
@@ -44,7 +42,7 @@ pub static SETTINGS: &[Setting] = &[
     number("group.consumer.max.size", 1, INT_MAX),
     Setting {
         name: "group.consumer.migration.policy",
-        takes: Takes::Word(MIGRATION_POLICIES),
+        takes: Takes::Word(&MigrationPolicy::NAMES),
     },
     number("group.consumer.min.assignment.interval.ms", 0, INT_MAX),
     number("group.consumer.min.heartbeat.interval.ms", 1, INT_MAX),

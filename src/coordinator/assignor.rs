@@ -71,16 +71,13 @@ pub enum Assignor {
 impl Assignor {
     /// In Kafka's order (`group.consumer.assignors`): the first is what a group gets whose members name none.
     pub const ALL: [Self; 2] = [Self::Uniform, Self::Range];
+    /// Their names, in the same order.
+    pub const NAMES: [&'static str; 2] = [Self::Uniform.name(), Self::Range.name()];
 
     /// By the name that a heartbeat's ServerAssignor carries.
     #[must_use]
     pub fn by_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|assignor| assignor.name() == name)
-    }
-
-    #[must_use]
-    pub fn names() -> [&'static str; 2] {
-        Self::ALL.map(Self::name)
     }
 
     #[must_use]

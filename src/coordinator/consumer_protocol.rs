@@ -29,14 +29,24 @@ pub(super) struct Assignment {
     pub(super) has_user_data: bool,
 }
 
+/// The version and the topics' names, the front that a subscription of every version has. Each name is read before the next
+/// is believed in.
+pub(super) fn read_topics<'a>(rest: &mut &'a [u8]) -> Option<(i16, Vec<&'a [u8]>)> {
+    let version = version(rest)?;
+    let mut topics = Vec::new();
+    for _ in 0..count(rest)? {
+        let length = take(rest).map(i16::from_be_bytes)?;
+        topics.push(split(rest, usize::try_from(length).ok()?)?);
+    }
+    Some((version, topics))
+}
+
 /// `None` for bytes that are no subscription.
 pub(super) fn read_subscription(bytes: &[u8]) -> Option<Subscription> {
     let mut rest = bytes;
-    let version = version(&mut rest)?;
-    let mut topics = Vec::new();
-    for _ in 0..count(&mut rest)? {
-        topics.push(text(&mut rest)??);
-    }
+    let (version, names) = read_topics(&mut rest)?;
+    let names = names.into_iter().map(|name| std::str::from_utf8(name).ok());
+    let topics = names.map(|name| name.map(Text::from)).collect::<Option<_>>()?;
     user_data(&mut rest)?;
     let owned = match version {
         0 => Vec::new(),

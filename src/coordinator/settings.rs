@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::assignor::Assignor;
 use super::request::Text;
 
 /// Values of the `group.*` and `offsets.*` broker settings, and the limits of the core.
@@ -76,6 +77,27 @@ pub enum MigrationPolicy {
 }
 
 impl MigrationPolicy {
+    /// All there are.
+    pub const ALL: [Self; 4] = [Self::Bidirectional, Self::Upgrade, Self::Downgrade, Self::Disabled];
+    /// Their names, in the same order.
+    pub const NAMES: [&'static str; 4] = [
+        Self::Bidirectional.name(),
+        Self::Upgrade.name(),
+        Self::Downgrade.name(),
+        Self::Disabled.name(),
+    ];
+
+    /// In small letters.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Disabled => "disabled",
+            Self::Upgrade => "upgrade",
+            Self::Downgrade => "downgrade",
+            Self::Bidirectional => "bidirectional",
+        }
+    }
+
     #[must_use]
     pub const fn allows_upgrade(self) -> bool {
         matches!(self, Self::Upgrade | Self::Bidirectional)
@@ -153,7 +175,7 @@ impl Default for Settings {
             group_consumer_min_heartbeat_interval_ms: 5_000,
             group_consumer_max_heartbeat_interval_ms: 15_000,
             group_consumer_max_size: i32::MAX,
-            group_consumer_assignors: vec![Text::from("uniform"), Text::from("range")],
+            group_consumer_assignors: Assignor::NAMES.map(Text::from).into(),
             group_consumer_migration_policy: MigrationPolicy::default(),
             group_consumer_regex_refresh_interval_ms: 600_000,
             group_consumer_assignment_interval_ms: None,

@@ -9,7 +9,7 @@ use super::*;
 
 #[test]
 fn assignors_are_chosen_by_kafkas_names() {
-    assert_eq!(Assignor::names(), ["uniform", "range"]);
+    assert_eq!(Assignor::NAMES, ["uniform", "range"]);
     assert_eq!(Assignor::by_name("range"), Some(Assignor::Range));
     assert_eq!(Assignor::by_name("Uniform"), None);
 }

@@ -3,12 +3,13 @@
 //!
 //! The bytes come from clients: nothing is reserved by a length they name, and whatever is wrong with them means "unknown".
 
-use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use bytes::Bytes;
 
+use crate::coordinator::consumer_protocol::read_topics;
 use crate::coordinator::request::Text;
+use crate::wire::text::as_java;
 
 /// The protocol type whose members' metadata is a `ConsumerProtocolSubscription`.
 pub(super) const CONSUMER: &str = "consumer";
@@ -28,10 +29,11 @@ impl Subscription {
     pub(super) fn of(metadata: impl Iterator<Item = Bytes>) -> Self {
         let mut topics = BTreeSet::new();
         for bytes in metadata {
-            match read_topics(&bytes) {
-                Some(more) => topics.extend(more.into_iter().map(|topic| Text::from(&*topic))),
-                None => return Self::Unknown,
-            }
+            let Some((_, names)) = read_topics(&mut &*bytes) else {
+                return Self::Unknown;
+            };
+            // A name that is not UTF-8 is no topic's, and as in Kafka no reason to read no further.
+            topics.extend(names.into_iter().map(|name| Text::from(&*as_java(name))));
         }
         Self::Topics(topics)
     }
@@ -43,33 +45,6 @@ impl Subscription {
             Self::Topics(topics) => topics.contains(topic),
         }
     }
-}
-
-/// Version, then the topics: the prefix that every version has. Later versions add fields behind it. A name that is not UTF-8
-/// is no topic's, and as in Kafka no reason to read no further.
-fn read_topics(bytes: &[u8]) -> Option<Vec<Cow<'_, str>>> {
-    let (version, mut rest) = bytes
-        .split_first_chunk()
-        .map(|(head, rest)| (i16::from_be_bytes(*head), rest))?;
-    if version < 0 {
-        return None;
-    }
-    let count = take(&mut rest).map(i32::from_be_bytes)?;
-    // Each element is read before the next is believed in.
-    let mut topics = Vec::new();
-    for _ in 0..u32::try_from(count).ok()? {
-        let length = take(&mut rest).map(i16::from_be_bytes)?;
-        let (name, behind) = rest.split_at_checked(usize::try_from(length).ok()?)?;
-        topics.push(String::from_utf8_lossy(name));
-        rest = behind;
-    }
-    Some(topics)
-}
-
-fn take<const N: usize>(rest: &mut &[u8]) -> Option<[u8; N]> {
-    let (head, behind) = rest.split_first_chunk()?;
-    *rest = behind;
-    Some(*head)
 }
 
 #[cfg(test)]
@@ -140,8 +115,8 @@ mod tests {
     proptest! {
         #[test]
         fn hostile_bytes_yield_no_more_than_they_hold(bytes in proptest::collection::vec(any::<u8>(), 0..64)) {
-            if let Some(topics) = read_topics(&bytes) {
-                let held: usize = topics.iter().map(|topic| topic.chars().count() + 2).sum();
+            if let Some((_, topics)) = read_topics(&mut &*bytes) {
+                let held: usize = topics.iter().map(|topic| topic.len() + 2).sum();
                 prop_assert!(held <= bytes.len());
             }
         }

@@ -208,7 +208,7 @@ impl ConsumerGroup {
         self.drop_regex(old_regex, cx);
         let is_news = self.take_resolutions(resolved, cx);
         let regex_bumps = said.regex_changed && self.is_resolved(&said.value.subscribed_topic_regex);
-        let reason = if said.names_changed || said.regex_changed && regex_bumps {
+        let reason = if said.names_changed || regex_bumps {
             match place {
                 Place::New => Some(EpochReason::MemberJoined),
                 Place::Known | Place::Instead(_) => Some(EpochReason::SubscriptionChanged),

@@ -43,7 +43,7 @@ pub(super) fn nothing_held(member_epoch: i32) -> CurrentAssignmentValue {
 }
 
 /// What is known of a member that has said nothing yet.
-fn nothing_said() -> ConsumerMemberValue {
+pub(super) fn nothing_said() -> ConsumerMemberValue {
     ConsumerMemberValue {
         instance_id: None,
         rack_id: None,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::members::Member;
+use super::members::{Member, nothing_said};
 use crate::coordinator::record::ConsumerMemberValue;
 use crate::coordinator::request::{ConsumerGroupHeartbeatRequest, Text};
 
@@ -45,18 +45,7 @@ impl Said {
     }
 
     fn first(request: &ConsumerGroupHeartbeatRequest) -> Self {
-        let nothing = ConsumerMemberValue {
-            instance_id: None,
-            rack_id: None,
-            client_id: "".into(),
-            client_host: "".into(),
-            subscribed_topic_names: Vec::new(),
-            subscribed_topic_regex: "".into(),
-            rebalance_timeout_ms: -1,
-            server_assignor: None,
-            classic: None,
-        };
-        Self::all_new(merged(&nothing, request))
+        Self::all_new(merged(&nothing_said(), request))
     }
 
     /// All that a member says, in the place of all that was known of it.

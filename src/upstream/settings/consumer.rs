@@ -1,7 +1,7 @@
 //! The settings of consumer groups (KIP-848, KIP-1263).
 
 use super::Reader;
-use crate::config::settings::{ASSIGNORS, MIGRATION_POLICIES};
+use crate::coordinator::assignor::Assignor;
 use crate::coordinator::request::Text;
 use crate::coordinator::settings::{MigrationPolicy, Settings};
 
@@ -9,9 +9,15 @@ use crate::coordinator::settings::{MigrationPolicy, Settings};
 pub(super) const PREFIX: &str = "group.consumer.";
 
 /// Kafka's assignors by the names of their classes, as a broker before 4.0 has them.
-const CLASSES: [(&str, &str); 2] = [
-    ("org.apache.kafka.coordinator.group.assignor.UniformAssignor", "uniform"),
-    ("org.apache.kafka.coordinator.group.assignor.RangeAssignor", "range"),
+const CLASSES: [(&str, Assignor); 2] = [
+    (
+        "org.apache.kafka.coordinator.group.assignor.UniformAssignor",
+        Assignor::Uniform,
+    ),
+    (
+        "org.apache.kafka.coordinator.group.assignor.RangeAssignor",
+        Assignor::Range,
+    ),
 ];
 
 /// Kafka's defaults with what is set about consumer groups.
@@ -78,10 +84,11 @@ fn assignors(reader: &mut Reader<'_>, settings: &mut Settings) {
     let mut assignors = Vec::new();
     for given in value.split(',').map(str::trim) {
         let class = CLASSES.iter().find(|(class, _)| *class == given);
-        let known = ASSIGNORS.iter().find(|known| known.eq_ignore_ascii_case(given));
-        match class.map(|(_, name)| *name).or(known.copied()) {
-            Some(known) => assignors.push(Text::from(known)),
-            None if ours => reader.problem(format!("{name}: {given:?} is none of {}", ASSIGNORS.join(", "))),
+        let mut known = Assignor::ALL.into_iter();
+        let known = known.find(|known| known.name().eq_ignore_ascii_case(given));
+        match class.map(|(_, assignor)| *assignor).or(known) {
+            Some(known) => assignors.push(Text::from(known.name())),
+            None if ours => reader.problem(format!("{name}: {given:?} is none of {}", Assignor::NAMES.join(", "))),
             None => {}
         }
     }
@@ -95,16 +102,14 @@ fn migration_policy(reader: &mut Reader<'_>, settings: &mut Settings) {
     let Some((value, _)) = reader.text(&name) else {
         return;
     };
-    settings.group_consumer_migration_policy = match value.trim().to_ascii_lowercase().as_str() {
-        "disabled" => MigrationPolicy::Disabled,
-        "upgrade" => MigrationPolicy::Upgrade,
-        "downgrade" => MigrationPolicy::Downgrade,
-        "bidirectional" => MigrationPolicy::Bidirectional,
-        _ => {
-            let known = MIGRATION_POLICIES.join(", ");
-            return reader.problem(format!("{name}: {value:?} is none of {known}"));
+    let mut policies = MigrationPolicy::ALL.into_iter();
+    match policies.find(|policy| policy.name().eq_ignore_ascii_case(value.trim())) {
+        Some(policy) => settings.group_consumer_migration_policy = policy,
+        None => {
+            let known = MigrationPolicy::NAMES.join(", ");
+            reader.problem(format!("{name}: {value:?} is none of {known}"));
         }
-    };
+    }
 }
 
 /// Kafka's rules between settings (GroupCoordinatorConfig).
