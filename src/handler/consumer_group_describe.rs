@@ -13,7 +13,7 @@ use kafka_protocol::messages::{ConsumerGroupDescribeRequest, ConsumerGroupDescri
 use super::access::{Access, Operation};
 use super::call::{Call, Handled};
 use super::convert::{optional_wire, text, wire};
-use super::merge::{ByName, Part, ask_ours, first_error, is_whole, split};
+use super::merge::{Part, Theirs, ask_ours, first_error, is_whole, named, split};
 use super::{Answer, ClientUpstream};
 use crate::coordinator::request::{self as core, Request, Response, Text};
 use crate::wire::codec;
@@ -34,7 +34,7 @@ type Described = Part<DescribedGroup>;
 
 pub(super) async fn handle(call: &Call<'_>, body: Bytes, access: &mut Access<'_, impl ClientUpstream>) -> Handled {
     let request: ConsumerGroupDescribeRequest = codec::decode_request(call.version, body)?;
-    let group_ids: Vec<Text> = request.group_ids.iter().map(|group_id| text(group_id)).collect();
+    let group_ids = named(&request.group_ids);
     let (refused, granted) = split(call, access, group_ids, Operation::Describe).await;
     let requests = granted.into_iter().map(|group_id| {
         let describe = Request::ConsumerGroupDescribe {
@@ -119,15 +119,12 @@ async fn add_theirs(call: &Call<'_>, upstream: &mut impl ClientUpstream, groups:
     let version = call.upstream_version(call.version.min(VERSION_MAX));
     let request = ConsumerGroupDescribeRequest::default().with_group_ids(asked);
     let theirs: Result<ConsumerGroupDescribeResponse, _> = call.ask(upstream, version, &request).await;
-    let (theirs, missing) = match theirs {
-        Ok(theirs) => (theirs.groups, ErrorCode::COORDINATOR_NOT_AVAILABLE),
-        Err(error) => (Vec::new(), error),
-    };
-    let mut theirs: ByName<DescribedGroup> = theirs.into_iter().map(|group| (text(&group.group_id), group)).collect();
+    let named = |group: DescribedGroup| (text(&group.group_id), group);
+    let mut theirs = Theirs::of(theirs.map(|theirs| theirs.groups.into_iter().map(named)));
     for (group_id, part) in groups {
         if matches!(part, Part::Upstream) {
             let described = theirs.take(group_id);
-            *part = Part::Answered(described.unwrap_or_else(|| failed(group_id, missing)));
+            *part = Part::Answered(described.unwrap_or_else(|error| failed(group_id, error)));
         }
     }
 }

@@ -11,7 +11,7 @@ use tracing::debug;
 use super::access::{Access, Operation};
 use super::call::{Call, Handled};
 use super::convert::{text, wire};
-use super::merge::{ByName, Part, ask_ours, distinct, first_error, is_whole, split};
+use super::merge::{Part, Theirs, ask_ours, distinct, first_error, is_whole, split};
 use super::{Answer, ClientUpstream};
 use crate::coordinator::request::{Request, Response, Text};
 use crate::wire::codec;
@@ -40,12 +40,9 @@ pub(super) async fn handle(call: &Call<'_>, body: Bytes, access: &mut Access<'_,
         .filter(|(_, part)| !matches!(part, Part::Answered(error) if !error.is_none()))
         .map(|(group_id, _)| group_id.clone())
         .collect();
-    let (mut theirs, missing) = match theirs(call, access.upstream, &asked).await {
-        Ok(theirs) => (theirs, ErrorCode::COORDINATOR_NOT_AVAILABLE),
-        Err(error) => (ByName::from_iter([]), error),
-    };
+    let mut theirs = Theirs::of(theirs(call, access.upstream, &asked).await);
     let granted = groups.into_iter().map(|(group_id, part)| {
-        let their = theirs.take(&group_id).unwrap_or(missing);
+        let their = theirs.take(&group_id).unwrap_or_else(|missing| missing);
         result(&group_id, part, their)
     });
     let refused = refused
@@ -76,9 +73,9 @@ async fn theirs(
     call: &Call<'_>,
     upstream: &mut impl ClientUpstream,
     group_ids: &[Text],
-) -> Result<ByName<ErrorCode>, ErrorCode> {
+) -> Result<Vec<(Text, ErrorCode)>, ErrorCode> {
     if group_ids.is_empty() {
-        return Ok(ByName::from_iter([]));
+        return Ok(Vec::new());
     }
     let version = call.upstream_version(call.version.min(VERSION_MAX));
     let group_ids = group_ids.iter().map(|group_id| wire(group_id).into());

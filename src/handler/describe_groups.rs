@@ -15,7 +15,7 @@ use kafka_protocol::messages::{DescribeGroupsRequest, DescribeGroupsResponse, Gr
 use super::access::{Access, Operation};
 use super::call::{Call, Handled};
 use super::convert::{optional_wire, text, wire};
-use super::merge::{ByName, Part, REPEATS_MAX, ask_ours, distinct, first_error, is_whole, split};
+use super::merge::{Part, REPEATS_MAX, Theirs, ask_ours, distinct, first_error, is_whole, split};
 use super::{Answer, ClientUpstream};
 use crate::coordinator::request::{self as core, Request, Response, Text};
 use crate::wire::codec;
@@ -157,20 +157,17 @@ async fn theirs(
 
 /// Puts the upstream's answers in: whole for its own groups, for ours only what the caller may do.
 fn merge(call: &Call<'_>, groups: &mut [(Text, Described)], theirs: Result<Vec<DescribedGroup>, ErrorCode>) {
-    let (theirs, missing) = match theirs {
-        Ok(theirs) => (theirs, ErrorCode::COORDINATOR_NOT_AVAILABLE),
-        Err(error) => (Vec::new(), error),
-    };
-    let mut theirs: ByName<DescribedGroup> = theirs.into_iter().map(|group| (text(&group.group_id), group)).collect();
+    let named = |group: DescribedGroup| (text(&group.group_id), group);
+    let mut theirs = Theirs::of(theirs.map(|theirs| theirs.into_iter().map(named)));
     for (group_id, part) in groups {
         let their = theirs.take(group_id);
         match part {
             Part::Upstream => {
                 let described = their.map(|group| in_version(call, group));
-                *part = Part::Answered(described.unwrap_or_else(|| failed(group_id, missing)));
+                *part = Part::Answered(described.unwrap_or_else(|error| failed(group_id, error)));
             }
             Part::Answered(ours) if ours.error_code == ErrorCode::NONE.0 => {
-                if let Some(their) = their.filter(|their| their.error_code == ErrorCode::NONE.0) {
+                if let Some(their) = their.ok().filter(|their| their.error_code == ErrorCode::NONE.0) {
                     ours.authorized_operations = their.authorized_operations;
                 }
             }

@@ -50,6 +50,32 @@ impl<T> FromIterator<(Text, T)> for ByName<T> {
     }
 }
 
+/// What the upstream answers about the groups that it was asked about, or why it does not.
+pub(super) struct Theirs<T> {
+    answers: ByName<T>,
+    missing: ErrorCode,
+}
+
+impl<T> Theirs<T> {
+    pub(super) fn of(answers: Result<impl IntoIterator<Item = (Text, T)>, ErrorCode>) -> Self {
+        match answers {
+            Ok(answers) => Self {
+                answers: answers.into_iter().collect(),
+                missing: ErrorCode::COORDINATOR_NOT_AVAILABLE,
+            },
+            Err(missing) => Self {
+                answers: ByName::from_iter([]),
+                missing,
+            },
+        }
+    }
+
+    /// The answer about the group; an error where there is none.
+    pub(super) fn take(&mut self, group_id: &str) -> Result<T, ErrorCode> {
+        self.answers.take(group_id).ok_or(self.missing)
+    }
+}
+
 /// How often the same group may be answered again in one answer. Kafka has no such limit: there a short request that names one
 /// large group over and over makes an answer that no memory holds.
 pub(super) const REPEATS_MAX: usize = 16;
@@ -95,6 +121,19 @@ pub(super) fn distinct(group_ids: &[GroupId]) -> Vec<Text> {
     let mut seen = HashSet::with_capacity(group_ids.len());
     let first = group_ids.iter().filter(|group_id| seen.insert(group_id.as_str()));
     first.map(|group_id| text(group_id)).collect()
+}
+
+/// The ids of a request in its order, repeats included, of which only the first [`REPEATS_MAX`] count.
+pub(super) fn named(group_ids: &[GroupId]) -> Vec<Text> {
+    let mut seen = HashSet::with_capacity(group_ids.len());
+    let mut repeats_left = REPEATS_MAX;
+    let counted = group_ids.iter().filter(|group_id| {
+        let is_new = seen.insert(group_id.as_str());
+        let repeats = usize::from(!is_new).min(repeats_left);
+        repeats_left -= repeats;
+        is_new || repeats > 0
+    });
+    counted.map(|group_id| text(group_id)).collect()
 }
 
 /// The groups with which the caller may not do it, each with its error, and the others. Groups that a rule leaves with the

@@ -91,6 +91,17 @@ async fn a_member_lives_from_its_first_heartbeat_to_its_last() {
 }
 
 #[tokio::test]
+async fn a_group_that_is_named_very_often_is_not_answered_as_often() {
+    let setup = Setup::new().await;
+    joined(&setup, "g", 1).await;
+    for (named, answered) in [(3, 3), (1_000, 17)] {
+        let request = describe(&vec!["g"; named]);
+        let response: ConsumerGroupDescribeResponse = setup.ask(CONSUMER_GROUP_DESCRIBE, 1, &request).await;
+        assert_eq!(response.groups.len(), answered);
+    }
+}
+
+#[tokio::test]
 async fn a_heartbeat_that_cannot_be_one_is_refused_with_the_reason() {
     let setup = Setup::new().await;
     let nameless = join("g", 0);
