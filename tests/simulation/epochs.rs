@@ -129,7 +129,7 @@ impl World {
             if self.checker.epochs.removed.contains(&member.member_id) {
                 continue;
             }
-            for partition in &member.owned {
+            for partition in member.reads() {
                 if let Some(other) = readers.insert((&member.group_id, partition), &member.member_id) {
                     let group_id = &member.group_id;
                     return Err(format!(

@@ -53,11 +53,13 @@ pub(crate) struct Member {
     heartbeat_ms: u64,
     commit_ms: u64,
     /// Planted: it says that it gave partitions up, and reads on.
-    keeps_revoked: bool,
+    reads_on: bool,
+    /// What it reads on like that.
+    given_up: BTreeSet<TopicPartition>,
 }
 
 impl Member {
-    pub(crate) fn new(group_id: &Text, index: usize, plan: &MemberPlan, keeps_revoked: bool) -> Self {
+    pub(crate) fn new(group_id: &Text, index: usize, plan: &MemberPlan, reads_on: bool) -> Self {
         Self {
             group_id: group_id.clone(),
             name: format!("{group_id}-c{index}"),
@@ -77,13 +79,19 @@ impl Member {
             not_before_ms: plan.start_ms,
             heartbeat_ms: 0,
             commit_ms: 0,
-            keeps_revoked,
+            reads_on,
+            given_up: BTreeSet::new(),
         }
     }
 
     /// In its group, with nothing to be done but to live.
     pub(crate) fn is_settled(&self) -> bool {
         !self.is_away && self.epoch > JOIN && self.assigned.is_none() && !self.must_tell_owned
+    }
+
+    /// The partitions that it reads from.
+    pub(crate) fn reads(&self) -> impl Iterator<Item = &TopicPartition> {
+        self.owned.union(&self.given_up)
     }
 
     /// Which topics it wants, by name or by its pattern.
@@ -124,10 +132,10 @@ impl Member {
             return self.heartbeat(around.now_ms);
         }
         if let Some((assigned, _)) = self.assigned.take_if(|(_, at_ms)| *at_ms <= around.now_ms) {
-            match self.keeps_revoked {
-                true => self.owned.extend(assigned),
-                false => self.owned = assigned,
+            if self.reads_on {
+                self.given_up.extend(self.owned.difference(&assigned));
             }
+            self.owned = assigned;
             self.must_tell_owned = true;
         }
         if self.must_tell_owned || self.must_tell_all || around.now_ms >= self.heartbeat_ms {
@@ -177,25 +185,17 @@ impl Member {
             }
         }
         if self.must_tell_all || self.must_tell_owned || self.epoch == JOIN {
-            let told = match self.assigned_by_now() {
-                // Planted: only what is to stay is told.
-                Some(assigned) if self.keeps_revoked => self.owned.intersection(assigned).copied().collect(),
-                _ => self.owned.iter().copied().collect(),
-            };
-            request.topic_partitions = Some(told);
+            request.topic_partitions = Some(self.owned.iter().copied().collect());
         }
         let request = Request::ConsumerGroupHeartbeat(request);
         Wish::Send(Box::new(request), REQUEST_TIMEOUT_MS)
-    }
-
-    fn assigned_by_now(&self) -> Option<&BTreeSet<TopicPartition>> {
-        self.assigned.as_ref().map(|(assigned, _)| assigned)
     }
 
     /// A static member leaves for a while.
     fn leave(&mut self) -> Wish {
         self.sent = Sent::Leave;
         self.owned.clear();
+        self.given_up.clear();
         let epoch = if self.instance_id.is_some() {
             LEAVE_FOR_A_WHILE
         } else {
@@ -255,6 +255,7 @@ impl Member {
     fn rejoin(&mut self) {
         self.epoch = JOIN;
         self.owned.clear();
+        self.given_up.clear();
         self.assigned = None;
         self.must_tell_owned = false;
         self.must_tell_all = false;
