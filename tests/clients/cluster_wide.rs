@@ -131,7 +131,7 @@ fn listed_once(stage: &mut Stage) -> Result<()> {
     let mut member = Member::consumer(stage, Stock::Librdkafka, &group, &topic, &json!({}))?;
     settle(&mut [&mut member], &topic, 1)?;
     let bootstrap = stage.bootstrap();
-    let class = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand";
+    let class = crate::tools::GROUPS;
     let listed = stage.tool("4.4.0", class, &["--bootstrap-server", &bootstrap, "--list"])?;
     let times = listed.lines().filter(|line| line.trim() == group).count();
     if times != 1 {

@@ -8,7 +8,8 @@ use crate::member::{Member, produce, read_all, settle, values};
 use crate::stage::Stage;
 use crate::stock::Stock;
 
-const GROUPS: &str = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand";
+/// Kafka's own tool for groups.
+pub const GROUPS: &str = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand";
 
 /// The trials with the tools of each version.
 pub fn all(versions: &[&'static str]) -> Vec<Trial> {
@@ -63,15 +64,7 @@ fn groups(stage: &mut Stage, version: &'static str) -> Result<()> {
     member.close()?;
 
     expect(&tool(stage, &["--list", "--state"])?, &[&group, "Empty"])?;
-    let reset = [
-        "--reset-offsets",
-        "--to-earliest",
-        "--group",
-        &group,
-        "--topic",
-        &topic,
-        "--execute",
-    ];
+    let reset = reset_to_earliest(&group, &topic);
     expect(&tool(stage, &reset)?, &[&topic, "0"])?;
     let mut again = Member::consumer(stage, Stock::Librdkafka, &group, &topic, &json!({}))?;
     read_all(&mut [&mut again], &values("a", 20))?;
@@ -132,7 +125,21 @@ fn only_our_addresses(stage: &mut Stage) -> Result<()> {
     Ok(())
 }
 
-fn expect(said: &str, wanted: &[&str]) -> Result<()> {
+/// What the tool is to be told for a group to begin the topic again.
+pub fn reset_to_earliest<'a>(group: &'a str, topic: &'a str) -> [&'a str; 7] {
+    [
+        "--reset-offsets",
+        "--to-earliest",
+        "--group",
+        group,
+        "--topic",
+        topic,
+        "--execute",
+    ]
+}
+
+/// All of the words are there.
+pub fn expect(said: &str, wanted: &[&str]) -> Result<()> {
     match wanted.iter().find(|word| !said.contains(**word)) {
         None => Ok(()),
         Some(word) => Err(format!("{word:?} is not in\n{said}").into()),

@@ -61,15 +61,7 @@ fn a_full_disk_makes_it_unready_for_as_long_as_it_is_full_and_loses_nothing() ->
     };
     let kafka = kafka()?;
     let upstream = kafka.bootstrap();
-    let arguments = [
-        "--upstream",
-        &upstream,
-        "--listen",
-        "127.0.0.1:0",
-        "--admin",
-        "127.0.0.1:0",
-    ];
-    let mut convoke = run(disk.path(), &arguments)?;
+    let mut convoke = run(disk.path(), &upstream, &[])?;
     let field = |line: &str, start: &str, name: &str| {
         let field = line
             .strip_prefix(start)?
@@ -139,16 +131,8 @@ fn a_read_only_disk_is_named_at_the_start() -> Result<()> {
     let Some(disk) = Tmpfs::mount("size=4m,ro")? else {
         return Ok(());
     };
-    let arguments = [
-        "--upstream",
-        "127.0.0.1:1",
-        "--listen",
-        "127.0.0.1:0",
-        "--admin",
-        "127.0.0.1:0",
-    ];
     for data in [disk.path().to_owned(), disk.path().join("data")] {
-        let mut convoke = run(&data, &arguments)?;
+        let mut convoke = run(&data, "127.0.0.1:1", &[])?;
         assert_eq!(convoke.wait(PATIENCE)?.code(), Some(1), "{}", convoke.report());
         let (line, _) = wait_for_log(&convoke, 0, &["ERROR", "Read-only file system"])?;
         assert!(line.contains(&data.display().to_string()), "{line}");

@@ -28,15 +28,22 @@ pub fn kafka() -> Result<Kafka> {
     Ok(kafka)
 }
 
-/// `convoke run` with these arguments and free ports, whether it can be served or not.
-pub fn run(data: &std::path::Path, arguments: &[&str]) -> Result<Process> {
+/// `convoke run` in front of this upstream at free ports, with these arguments beside, whether it can be served or not.
+pub fn run(data: &std::path::Path, upstream: &str, arguments: &[&str]) -> Result<Process> {
+    run_at(data, upstream, "127.0.0.1:0", arguments)
+}
+
+/// The same at this address.
+pub fn run_at(data: &std::path::Path, upstream: &str, listen: &str, arguments: &[&str]) -> Result<Process> {
     let mut command = Command::new(CONVOKE);
     for (name, _) in std::env::vars_os() {
         if name.to_string_lossy().starts_with("CONVOKE_") {
             command.env_remove(name);
         }
     }
-    command.arg("run").arg("--data").arg(data).args(arguments);
+    command.arg("run").arg("--data").arg(data);
+    command.args(["--upstream", upstream, "--listen", listen, "--admin", "127.0.0.1:0"]);
+    command.args(arguments);
     Process::spawn("convoke", command)
 }
 

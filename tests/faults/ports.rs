@@ -24,16 +24,7 @@ fn a_node_whose_port_is_taken_is_named_with_the_port_and_what_to_do() -> Result<
     ] {
         let data = tempfile::tempdir()?;
         let nodes = format!("listen.nodes={nodes}");
-        let mut arguments = vec![
-            "--upstream",
-            &upstream,
-            "--listen",
-            "127.0.0.1:0",
-            "--admin",
-            "127.0.0.1:0",
-        ];
-        arguments.extend(["--set", &nodes]);
-        let mut convoke = run(data.path(), &arguments)?;
+        let mut convoke = run(data.path(), &upstream, &["--set", &nodes])?;
         assert_eq!(convoke.wait(PATIENCE)?.code(), Some(1), "{}", convoke.report());
         let (line, _) = wait_for_log(&convoke, 0, &said)?;
         assert!(line.contains("ERROR") && line.contains(&port.to_string()), "{line}");

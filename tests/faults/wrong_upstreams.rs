@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use convoke_support::convoke::Convoke;
 use convoke_support::{Result, ports};
 
-use crate::{CONVOKE, kafka, run, wait_for_log};
+use crate::{CONVOKE, kafka, run_at, wait_for_log};
 
 const SIGTERM: i32 = 15;
 
@@ -36,9 +36,8 @@ fn answering(bytes: Option<&'static [u8]>) -> Result<SocketAddr> {
 fn said_of(upstream: &str, listen: &str, words: &[&str]) -> Result<String> {
     let data = tempfile::tempdir()?;
     let began = Instant::now();
-    let mut arguments = vec!["--upstream", upstream, "--listen", listen, "--admin", "127.0.0.1:0"];
-    arguments.extend(["--set", "upstream.request_timeout=2s"]);
-    let mut convoke = run(data.path(), &arguments)?;
+    let arguments = ["--set", "upstream.request_timeout=2s"];
+    let mut convoke = run_at(data.path(), upstream, listen, &arguments)?;
     let (line, next) = wait_for_log(&convoke, 0, words)?;
     let took = began.elapsed();
     assert!(took < Duration::from_secs(20), "{took:?}");

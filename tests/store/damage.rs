@@ -252,19 +252,22 @@ async fn a_database_of_something_else_is_damaged() {
     is_told(&path, &EmbeddedStore::open(&path, 1).unwrap_err());
 }
 
+/// Changes what a closed file says of itself.
+fn change_meta(path: &Path, change: impl FnOnce(&mut redb::Table<'_, &'static str, u64>)) {
+    let database = redb::Database::create(path).unwrap();
+    let transaction = database.begin_write().unwrap();
+    change(&mut transaction.open_table(redb::TableDefinition::new("meta")).unwrap());
+    transaction.commit().unwrap();
+}
+
 #[tokio::test]
 async fn a_file_of_a_later_format_is_not_touched() {
     let directory = TempDir::new().unwrap();
     let path = directory.path().join("state.redb");
     good_file(&path).await;
-    let database = redb::Database::create(&path).unwrap();
-    let transaction = database.begin_write().unwrap();
-    {
-        let meta: redb::TableDefinition<'_, &str, u64> = redb::TableDefinition::new("meta");
-        transaction.open_table(meta).unwrap().insert("format", 3).unwrap();
-    }
-    transaction.commit().unwrap();
-    drop(database);
+    change_meta(&path, |meta| {
+        meta.insert("format", 3).unwrap();
+    });
     let error = EmbeddedStore::open(&path, 1).unwrap_err();
     assert!(
         error
@@ -279,16 +282,10 @@ async fn a_file_from_before_there_were_logs_is_taken_over() {
     let directory = TempDir::new().unwrap();
     let path = directory.path().join("state.redb");
     good_file(&path).await;
-    let database = redb::Database::create(&path).unwrap();
-    let transaction = database.begin_write().unwrap();
-    {
-        let meta: redb::TableDefinition<'_, &str, u64> = redb::TableDefinition::new("meta");
-        let mut meta = transaction.open_table(meta).unwrap();
+    change_meta(&path, |meta| {
         meta.insert("format", 1).unwrap();
         meta.remove("log").unwrap();
-    }
-    transaction.commit().unwrap();
-    drop(database);
+    });
     let store = EmbeddedStore::open(&path, 1).unwrap();
     let (_, records) = store.load(ShardId(0)).await.unwrap();
     assert_eq!(by_key(records), by_key(expected()));

@@ -5,11 +5,10 @@ use serde_json::json;
 
 use crate::Trial;
 use crate::member::{Member, assert_done_once, produce, read_all, settle, values};
-use crate::scenario::{essentials, generation, growth, interruptions, sharing};
+use crate::scenario::{essentials, generation, growth, interruptions, sharing, statics};
 use crate::stage::Stage;
 use crate::stock::Stock;
-
-const GROUPS_TOOL: &str = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand";
+use crate::tools::{GROUPS, expect, reset_to_earliest};
 
 /// Everything that is tried with the protocol.
 pub fn all(stock: Stock) -> Vec<Trial> {
@@ -25,7 +24,10 @@ pub fn all(stock: Stock) -> Vec<Trial> {
     add("a rolling restart loses nothing", sharing::rolling_restart);
     if stock != Stock::FranzGoConsumer {
         // franz-go 1.22 comes back with its instance id only when its session is over, at brokers too.
-        add("a static member comes back to what it had", static_member_comes_back);
+        add(
+            "a static member comes back to what it had",
+            statics::close_and_come_back,
+        );
     }
     add("a pattern takes in a new topic", pattern_takes_in_a_new_topic);
     add(
@@ -45,33 +47,6 @@ pub fn all(stock: Stock) -> Vec<Trial> {
         changes_protocol_and_back,
     );
     trials
-}
-
-/// KIP-848 lets a static member go for a while only by a close; one that was killed holds its id for the session.
-fn static_member_comes_back(stage: &mut Stage, stock: Stock) -> Result<()> {
-    let (topic, group) = (stage.topic(4)?, stage.name("group"));
-    let start = |stage: &Stage, instance: &str| {
-        Member::consumer(stage, stock, &group, &topic, &json!({"instance_id": instance}))
-    };
-    let mut first = start(stage, "one")?;
-    let mut second = start(stage, "two")?;
-    settle(&mut [&mut first, &mut second], &topic, 4)?;
-    let before = generation(stage, &group)?;
-    let seen = (first.told.assignments, first.told.revocations);
-    let owned = second.told.assignment.clone();
-    second.close()?;
-    let mut second = start(stage, "two")?;
-    settle(&mut [&mut first, &mut second], &topic, 4)?;
-    if second.told.assignment != owned {
-        return Err(format!("it had {owned:?} and has {:?}", second.told.assignment).into());
-    }
-    produce(stage, stock, &topic, 4, "a", 40)?;
-    read_all(&mut [&mut first, &mut second], &values("a", 40))?;
-    if (first.told.assignments, first.told.revocations) != seen || generation(stage, &group)? != before {
-        return Err("the other member saw a rebalance".into());
-    }
-    first.close()?;
-    second.close()
 }
 
 fn pattern_takes_in_a_new_topic(stage: &mut Stage, stock: Stock) -> Result<()> {
@@ -161,11 +136,7 @@ pub fn tool_shows_the_group(stage: &mut Stage) -> Result<()> {
     let bootstrap = stage.bootstrap();
     let shows = |stage: &Stage, arguments: &[&str], wanted: &[&str]| -> Result<()> {
         let all = [&["--bootstrap-server", bootstrap.as_str()], arguments].concat();
-        let said = stage.tool("4.4.0", GROUPS_TOOL, &all)?;
-        match wanted.iter().find(|word| !said.contains(**word)) {
-            None => Ok(()),
-            Some(word) => Err(format!("{word:?} is not in what {arguments:?} shows:\n{said}").into()),
-        }
+        expect(&stage.tool("4.4.0", GROUPS, &all)?, wanted)
     };
     shows(
         stage,
@@ -186,15 +157,6 @@ pub fn tool_shows_the_group(stage: &mut Stage) -> Result<()> {
     )?;
     member.close()?;
     shows(stage, &["--list", "--type", "consumer", "--state"], &[&group, "Empty"])?;
-    let reset = [
-        "--reset-offsets",
-        "--to-earliest",
-        "--group",
-        &group,
-        "--topic",
-        &topic,
-        "--execute",
-    ];
-    shows(stage, &reset, &[&topic])?;
+    shows(stage, &reset_to_earliest(&group, &topic), &[&topic])?;
     shows(stage, &["--delete", "--group", &group], &["successful"])
 }

@@ -1,7 +1,7 @@
 //! Static members (KIP-345).
 
 use convoke_support::Result;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::member::{Member, produce, read_all, settle, values};
 use crate::scenario::generation;
@@ -9,9 +9,27 @@ use crate::stage::Stage;
 use crate::stock::Stock;
 
 pub fn restart_without_rebalance(stage: &mut Stage, stock: Stock) -> Result<()> {
+    comes_back_to_what_it_had(stage, stock, &json!({"session_timeout_ms": 30000}), |member| {
+        member.process.kill();
+        Ok(())
+    })
+}
+
+/// KIP-848 lets a static member go for a while only by a close; one that was killed holds its id for the session.
+pub fn close_and_come_back(stage: &mut Stage, stock: Stock) -> Result<()> {
+    comes_back_to_what_it_had(stage, stock, &json!({}), Member::close)
+}
+
+fn comes_back_to_what_it_had(
+    stage: &mut Stage,
+    stock: Stock,
+    extra: &Value,
+    stop: impl FnOnce(&mut Member) -> Result<()>,
+) -> Result<()> {
     let (topic, group) = (stage.topic(4)?, stage.name("group"));
     let start = |stage: &Stage, instance: &str| {
-        let extra = json!({"instance_id": instance, "session_timeout_ms": 30000});
+        let mut extra = extra.clone();
+        extra["instance_id"] = json!(instance);
         Member::consumer(stage, stock, &group, &topic, &extra)
     };
     let mut first = start(stage, "one")?;
@@ -21,7 +39,7 @@ pub fn restart_without_rebalance(stage: &mut Stage, stock: Stock) -> Result<()> 
     let seen = (first.told.assignments, first.told.revocations);
     let owned = second.told.assignment.clone();
 
-    second.process.kill();
+    stop(&mut second)?;
     let mut second = start(stage, "two")?;
     settle(&mut [&mut first, &mut second], &topic, 4)?;
     if second.told.assignment != owned {
