@@ -34,6 +34,7 @@ pub mod request;
 pub mod settings;
 pub mod shard;
 mod timer;
+pub mod topic_names;
 pub mod topics;
 
 #[cfg(test)]

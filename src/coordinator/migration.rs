@@ -91,15 +91,12 @@ fn immigrant(
     if assignment.has_user_data {
         return None;
     }
-    let mut names = subscription.topics;
-    names.sort_unstable();
-    names.dedup();
     let said = ConsumerMemberValue {
         instance_id: emigrant.instance_id,
         rack_id: subscription.rack_id,
         client_id: emigrant.client_id,
         client_host: emigrant.client_host,
-        subscribed_topic_names: names,
+        subscribed_topic_names: subscription.topics.into(),
         subscribed_topic_regex: "".into(),
         rebalance_timeout_ms: emigrant.rebalance_timeout_ms,
         server_assignor: None,

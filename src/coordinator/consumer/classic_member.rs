@@ -146,15 +146,12 @@ fn classic_said(
     subscription: &Subscription,
     request: &JoinGroupRequest,
 ) -> Said {
-    let mut names = subscription.topics.clone();
-    names.sort_unstable();
-    names.dedup();
     let value = ConsumerMemberValue {
         instance_id: request.group_instance_id.clone(),
         rack_id: subscription.rack_id.clone(),
         client_id: request.client_id.clone(),
         client_host: request.client_host.clone(),
-        subscribed_topic_names: names,
+        subscribed_topic_names: subscription.topics.clone().into(),
         subscribed_topic_regex: "".into(),
         rebalance_timeout_ms: request.rebalance_timeout_ms,
         server_assignor: before.and_then(|before| before.server_assignor.clone()),

@@ -47,7 +47,7 @@ impl ConsumerGroup {
             member_epoch: member.current.member_epoch,
             client_id: said.client_id.clone(),
             client_host: said.client_host.clone(),
-            subscribed_topic_names: said.subscribed_topic_names.clone(),
+            subscribed_topic_names: said.subscribed_topic_names.to_vec(),
             subscribed_topic_regex: Some(said.subscribed_topic_regex.clone()),
             assignment: named(member.current.assigned.partitions(), topics),
             target_assignment: target.map(|target| named(target, topics)).unwrap_or_default(),

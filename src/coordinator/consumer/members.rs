@@ -10,6 +10,7 @@ use super::epoch;
 use crate::coordinator::held::HeldPartitions;
 use crate::coordinator::record::{ConsumerMemberValue, CurrentAssignmentValue, MemberState};
 use crate::coordinator::request::Text;
+use crate::coordinator::topic_names::TopicNames;
 
 #[derive(Debug)]
 pub(super) struct Member {
@@ -49,7 +50,7 @@ pub(super) fn nothing_said() -> ConsumerMemberValue {
         rack_id: None,
         client_id: "".into(),
         client_host: "".into(),
-        subscribed_topic_names: Vec::new(),
+        subscribed_topic_names: TopicNames::default(),
         subscribed_topic_regex: "".into(),
         rebalance_timeout_ms: -1,
         server_assignor: None,
@@ -62,7 +63,9 @@ pub(super) struct Members {
     by_id: BTreeMap<Text, Member>,
     /// Instance id to member id.
     statics: BTreeMap<Text, Text>,
-    /// How many members are subscribed to a topic by its name.
+    /// How many members have a list of names. All that have an equal one have the very list that is here.
+    lists: BTreeMap<TopicNames, usize>,
+    /// How many of these lists a topic is in.
     names: BTreeMap<Text, usize>,
     /// How many members are subscribed by a pattern.
     patterns: BTreeMap<Text, usize>,
@@ -144,7 +147,8 @@ impl Members {
     }
 
     /// Takes in what a member says of itself. Says whether the topics or patterns of the whole group may be others now.
-    pub(super) fn say(&mut self, id: &Text, said: Arc<ConsumerMemberValue>) -> bool {
+    pub(super) fn say(&mut self, id: &Text, mut said: Arc<ConsumerMemberValue>) -> bool {
+        self.share_list(&mut said);
         let member = self.entry(id);
         let before = std::mem::replace(&mut member.said, said.clone());
         let added = self.count(id, &said);
@@ -181,6 +185,14 @@ impl Members {
         Some((member, dropped))
     }
 
+    /// Puts the list that others have already in the place of an equal one.
+    fn share_list(&self, said: &mut Arc<ConsumerMemberValue>) {
+        let known = self.lists.get_key_value(&said.subscribed_topic_names);
+        if let Some((known, _)) = known.filter(|(known, _)| !known.is_same(&said.subscribed_topic_names)) {
+            Arc::make_mut(said).subscribed_topic_names = known.clone();
+        }
+    }
+
     fn entry(&mut self, id: &Text) -> &mut Member {
         let Self {
             by_id,
@@ -213,8 +225,10 @@ impl Members {
             }
         }
         let mut is_new = false;
-        for name in &said.subscribed_topic_names {
-            is_new |= add(&mut self.names, name);
+        if add(&mut self.lists, &said.subscribed_topic_names) {
+            for name in said.subscribed_topic_names.iter() {
+                is_new |= add(&mut self.names, name);
+            }
         }
         if !said.subscribed_topic_regex.is_empty() {
             is_new |= add(&mut self.patterns, &said.subscribed_topic_regex);
@@ -242,8 +256,10 @@ impl Members {
             }
         }
         let mut is_last = false;
-        for name in &said.subscribed_topic_names {
-            is_last |= subtract(&mut self.names, name);
+        if subtract(&mut self.lists, &said.subscribed_topic_names) {
+            for name in said.subscribed_topic_names.iter() {
+                is_last |= subtract(&mut self.names, name);
+            }
         }
         if !said.subscribed_topic_regex.is_empty() {
             is_last |= subtract(&mut self.patterns, &said.subscribed_topic_regex);
@@ -253,14 +269,14 @@ impl Members {
 }
 
 /// Says whether it is the first.
-fn add(counts: &mut BTreeMap<Text, usize>, key: &Text) -> bool {
+fn add<K: Ord + Clone>(counts: &mut BTreeMap<K, usize>, key: &K) -> bool {
     let count = counts.entry(key.clone()).or_default();
     *count += 1;
     *count == 1
 }
 
 /// Says whether it was the last.
-fn subtract(counts: &mut BTreeMap<Text, usize>, key: &Text) -> bool {
+fn subtract<K: Ord>(counts: &mut BTreeMap<K, usize>, key: &K) -> bool {
     let Some(count) = counts.get_mut(key) else {
         return false;
     };
@@ -270,4 +286,37 @@ fn subtract(counts: &mut BTreeMap<Text, usize>, key: &Text) -> bool {
         return true;
     }
     false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn subscribed_to(names: &[&str]) -> Arc<ConsumerMemberValue> {
+        let names: Vec<Text> = names.iter().map(|name| (*name).into()).collect();
+        Arc::new(ConsumerMemberValue {
+            subscribed_topic_names: names.into(),
+            ..nothing_said()
+        })
+    }
+
+    #[test]
+    fn members_with_equal_subscriptions_share_one_list() {
+        let mut members = Members::default();
+        assert!(members.say(&"a".into(), subscribed_to(&["t", "u"])));
+        assert!(!members.say(&"b".into(), subscribed_to(&["u", "t"])), "no topic is new");
+        assert!(members.say(&"c".into(), subscribed_to(&["t", "v"])));
+        let list = |members: &Members, id: &str| members.get(id).expect("a member").said.subscribed_topic_names.clone();
+        assert!(list(&members, "a").is_same(&list(&members, "b")));
+        assert!(!list(&members, "a").is_same(&list(&members, "c")));
+
+        assert!(!members.say(&"a".into(), subscribed_to(&["t", "v"])), "b still has u");
+        assert!(list(&members, "a").is_same(&list(&members, "c")));
+        let (_, is_last) = members.remove("b").expect("a member");
+        assert!(is_last, "nobody has u any more");
+        assert_eq!(members.names().map(|name| &**name).collect::<Vec<_>>(), ["t", "v"]);
+        members.remove("c");
+        members.remove("a");
+        assert!(members.lists.is_empty() && members.names.is_empty());
+    }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::members::{Member, nothing_said};
 use crate::coordinator::record::ConsumerMemberValue;
 use crate::coordinator::request::{ConsumerGroupHeartbeatRequest, Text};
+use crate::coordinator::topic_names::TopicNames;
 
 /// What a member says with this request, and what of it is new.
 pub(super) struct Said {
@@ -21,7 +22,10 @@ impl Said {
         let Some(before) = before else {
             return Self::first(request);
         };
-        let names_changed = differs(request.subscribed_topic_names.as_ref(), &before.subscribed_topic_names);
+        let names_changed = differs(
+            request.subscribed_topic_names.as_deref(),
+            &*before.subscribed_topic_names,
+        );
         let regex_changed = differs(request.subscribed_topic_regex.as_ref(), &before.subscribed_topic_regex);
         let is_new = names_changed
             || regex_changed
@@ -93,7 +97,7 @@ fn merged(before: &ConsumerMemberValue, request: &ConsumerGroupHeartbeatRequest)
         subscribed_topic_names: request
             .subscribed_topic_names
             .clone()
-            .unwrap_or_else(|| before.subscribed_topic_names.clone()),
+            .map_or_else(|| before.subscribed_topic_names.clone(), TopicNames::from),
         subscribed_topic_regex: request
             .subscribed_topic_regex
             .clone()
@@ -108,7 +112,7 @@ fn rebalance_timeout_ms(request: &ConsumerGroupHeartbeatRequest) -> Option<i32> 
     (request.rebalance_timeout_ms != -1).then_some(request.rebalance_timeout_ms)
 }
 
-fn differs<T: PartialEq>(given: Option<&T>, known: &T) -> bool {
+fn differs<T: PartialEq + ?Sized>(given: Option<&T>, known: &T) -> bool {
     given.is_some_and(|given| given != known)
 }
 

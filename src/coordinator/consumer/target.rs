@@ -104,13 +104,14 @@ impl ConsumerGroup {
     }
 
     fn assign(&self, assignor: &str, cx: &Context<'_>) -> Result<Vec<Arc<Partitions>>, AssignorError> {
-        let mut known: BTreeMap<(&[Text], &Text), Arc<[Uuid]>> = BTreeMap::new();
+        // Equal lists are the same list, so that no name is compared.
+        let mut known: BTreeMap<(*const Text, &str), Arc<[Uuid]>> = BTreeMap::new();
         let mut topics = BTreeMap::new();
         let mut members = Vec::with_capacity(self.members.len());
         let nothing = Arc::new(Partitions::default());
         for member in self.members.iter() {
             let said = &member.said;
-            let key = (&*said.subscribed_topic_names, &said.subscribed_topic_regex);
+            let key = (said.subscribed_topic_names.address(), &*said.subscribed_topic_regex);
             let ids = known
                 .entry(key)
                 .or_insert_with(|| self.topic_ids(said, cx.topics).into());

@@ -9,6 +9,7 @@ use super::consumer_assignment::{CurrentAssignmentValue, target_from_bytes, targ
 use super::{RawRecord, RecordError, group_key, key_type};
 use crate::coordinator::partitions::Partitions;
 use crate::coordinator::request::{Protocol, Text};
+use crate::coordinator::topic_names::TopicNames;
 
 /// One change of a consumer group. `None` is the tombstone.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -55,8 +56,8 @@ pub struct ConsumerMemberValue {
     pub rack_id: Option<Text>,
     pub client_id: Text,
     pub client_host: Text,
-    /// Ordered, each once.
-    pub subscribed_topic_names: Vec<Text>,
+    /// Members of a group that have equal ones share one list.
+    pub subscribed_topic_names: TopicNames,
     /// Empty for none.
     pub subscribed_topic_regex: Text,
     /// -1 when it never said.
@@ -235,7 +236,7 @@ impl ConsumerMemberValue {
             rack_id: value.nullable_text("rackId", Form::Flexible)?,
             client_id: value.text("clientId", Form::Flexible)?,
             client_host: value.text("clientHost", Form::Flexible)?,
-            subscribed_topic_names: value.texts("subscribedTopicNames")?,
+            subscribed_topic_names: value.texts("subscribedTopicNames")?.into(),
             subscribed_topic_regex: value
                 .nullable_text("subscribedTopicRegex", Form::Flexible)?
                 .unwrap_or_else(|| "".into()),
@@ -243,8 +244,6 @@ impl ConsumerMemberValue {
             server_assignor: value.nullable_text("serverAssignor", Form::Flexible)?,
             classic: None,
         };
-        member.subscribed_topic_names.sort_unstable();
-        member.subscribed_topic_names.dedup();
         value.tagged_fields(|tag, bytes| {
             if tag == Self::CLASSIC_TAG {
                 member.classic = ClassicMemberValue::from_bytes(bytes)?;

@@ -14,6 +14,7 @@ use crate::coordinator::record::{
     MemberState, Record, ResolvedRegexValue, TargetAssignmentValue,
 };
 use crate::coordinator::request::Protocol;
+use crate::coordinator::topic_names::TopicNames;
 
 fn partition(topic: (u64, u64), partition: i32) -> TopicPartition {
     TopicPartition {
@@ -28,7 +29,7 @@ fn bare_member() -> ConsumerMemberValue {
         rack_id: None,
         client_id: "".into(),
         client_host: "/10.0.0.1".into(),
-        subscribed_topic_names: Vec::new(),
+        subscribed_topic_names: TopicNames::default(),
         subscribed_topic_regex: "".into(),
         rebalance_timeout_ms: -1,
         server_assignor: None,
@@ -41,7 +42,7 @@ fn full_member() -> ConsumerMemberValue {
         instance_id: Some("i".into()),
         rack_id: Some("r".into()),
         client_id: "c".into(),
-        subscribed_topic_names: vec!["a".into(), "b".into()],
+        subscribed_topic_names: vec!["a".into(), "b".into()].into(),
         subscribed_topic_regex: "x.*".into(),
         rebalance_timeout_ms: 60_000,
         server_assignor: Some("uniform".into()),
@@ -52,7 +53,7 @@ fn full_member() -> ConsumerMemberValue {
 fn classic_member() -> ConsumerMemberValue {
     ConsumerMemberValue {
         client_id: "c".into(),
-        subscribed_topic_names: vec!["t".into()],
+        subscribed_topic_names: vec!["t".into()].into(),
         rebalance_timeout_ms: 60_000,
         classic: Some(ClassicMemberValue {
             session_timeout_ms: 45_000,
