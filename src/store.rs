@@ -53,6 +53,16 @@ pub enum StoreError {
     /// The file is damaged.
     #[error("{path} is damaged: {reason}; restore it from a backup, or move it away to start without group state")]
     Damaged { path: String, reason: String },
+    /// The database and the log beside it are of different times or of different stores.
+    #[error(
+        "{log} does not belong to {database}: {reason}; put both files back from the same backup, or move both away to start \
+         without group state"
+    )]
+    NotTogether {
+        database: String,
+        log: String,
+        reason: &'static str,
+    },
     /// Another process has the file.
     #[error("{path} is in use by another process; stop it, or give this one another data directory")]
     InUse { path: String },

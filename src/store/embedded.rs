@@ -3,6 +3,7 @@
 //! Callers put batches into a queue; a thread of its own makes all that wait durable in one transaction, with one write to the
 //! log. After a failure the files are opened anew as soon as somebody asks for them, so a disk that has room again needs no restart.
 
+mod failure;
 mod file;
 mod log;
 mod logged;
@@ -22,7 +23,8 @@ use tokio::sync::oneshot;
 
 use super::{Incarnation, Outcome, ShardId, StateStore, StoreError, StoreFuture, StoreStats};
 use crate::coordinator::record::RawRecord;
-use file::{Wanted, directory_of, io_error};
+use failure::io_error;
+use file::{Wanted, directory_of};
 use logged::LoggedFile;
 use queue::{QUEUE_BYTES, Queue};
 use writer::{Opener, Writer};

@@ -5,3 +5,4 @@ mod crash;
 mod damage;
 mod disk;
 mod samples;
+mod together;

@@ -6,18 +6,18 @@
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, ErrorKind};
 use std::os::unix::fs::MetadataExt;
-use std::panic::{self, AssertUnwindSafe};
 use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
 use redb::backends::FileBackend;
 use redb::{
-    CommitError, Database, DatabaseError, Durability, ReadableDatabase, ReadableTable, ReadableTableMetadata,
-    StorageBackend, StorageError, TableDefinition, TableError, TransactionError, WriteTransaction,
+    CommitError, Durability, ReadableDatabase, ReadableTable, ReadableTableMetadata, StorageBackend, StorageError,
+    TableDefinition, TableError, TransactionError, WriteTransaction,
 };
 
+use super::failure::{ContainedDatabase, contained, damaged, database_error, io_error, removed, storage_error};
+use super::log::{LogState, Mark};
 use crate::coordinator::record::{self, RawRecord};
 use crate::runtime::shard_of;
 use crate::store::{ShardId, StoreError};
@@ -35,8 +35,12 @@ const META_FORMAT: &str = "format";
 const META_SHARDS: &str = "shards";
 /// The epoch of the log that belongs to the file; 0 or absent where none does.
 const META_LOG: &str = "log";
-/// Since 2 a log may belong to the file, without which it is not whole.
-const FORMAT: u64 = 2;
+/// The id of that log, and what its head is known to have said on disk.
+const META_LOG_ID: &str = "log_id";
+const META_LOG_SEEN_EPOCH: &str = "log_seen_epoch";
+const META_LOG_SEEN_ENTRIES: &str = "log_seen_entries";
+/// Since 2 a log may belong to the file, without which it is not whole; since 3 the log has an id.
+const FORMAT: u64 = 3;
 const FORMAT_BEFORE_LOGS: u64 = 1;
 
 /// State is read once at a load and never again, so the cache only serves the tree's inner pages.
@@ -68,7 +72,7 @@ pub(super) enum Wanted {
 /// The open file. After any error it is to be dropped and opened again: redb accepts nothing after an I/O error.
 #[derive(Debug)]
 pub(super) struct StateFile {
-    database: Database,
+    database: ContainedDatabase,
     path: PathBuf,
     identity: Identity,
 }
@@ -187,7 +191,7 @@ impl StateFile {
             .create_with_backend(wrap(backend))
             .map_err(|error| database_error(path, error))?;
         Ok(Self {
-            database,
+            database: ContainedDatabase::new(database),
             path: path.to_owned(),
             identity,
         })
@@ -216,9 +220,18 @@ impl StateFile {
         Ok(value.map(|value| value.value()))
     }
 
-    /// The epoch of the log that belongs to the file; 0 where none does.
-    pub(super) fn log_epoch(&self) -> Result<u64, StoreError> {
-        Ok(self.meta(META_LOG)?.unwrap_or(0))
+    /// The log that belongs to the file, if one does.
+    pub(super) fn log(&self) -> Result<Option<LogState>, StoreError> {
+        let meta = |name| Ok(self.meta(name)?.unwrap_or(0));
+        let state = LogState {
+            id: meta(META_LOG_ID)?,
+            epoch: meta(META_LOG)?,
+            seen: Mark {
+                epoch: meta(META_LOG_SEEN_EPOCH)?,
+                entries: meta(META_LOG_SEEN_ENTRIES)?,
+            },
+        };
+        Ok((state.epoch > 0).then_some(state))
     }
 
     /// Keys every record by the shard that its group belongs to now, all in one transaction.
@@ -300,9 +313,9 @@ impl StateFile {
         })
     }
 
-    /// Takes in what the log holds, all or none; from then on its epoch is this one (0: none). After an error either may be the
-    /// case: the next opening tells.
-    pub(super) fn take_in(&self, writes: &Writes, log_epoch: u64) -> Result<(), StoreError> {
+    /// Takes in what the log holds, all or none; from then on this log belongs to the file, if any does. After an error either may
+    /// be the case: the next opening tells.
+    pub(super) fn take_in(&self, writes: &Writes, log: Option<LogState>) -> Result<(), StoreError> {
         contained(&self.path, || {
             let transaction = self.begin()?;
             {
@@ -315,7 +328,14 @@ impl StateFile {
                     .map_err(|e| self.storage_error(e))?;
                 }
                 let mut meta = transaction.open_table(META).map_err(|e| self.table_error(e))?;
-                for (name, value) in [(META_FORMAT, FORMAT), (META_LOG, log_epoch)] {
+                let LogState { id, epoch, seen } = log.unwrap_or_default();
+                for (name, value) in [
+                    (META_FORMAT, FORMAT),
+                    (META_LOG, epoch),
+                    (META_LOG_ID, id),
+                    (META_LOG_SEEN_EPOCH, seen.epoch),
+                    (META_LOG_SEEN_ENTRIES, seen.entries),
+                ] {
                     meta.insert(name, value).map_err(|e| self.storage_error(e))?;
                 }
             }
@@ -352,17 +372,7 @@ impl StateFile {
     /// Closes the file, so that the next start need not repair it.
     pub(super) fn close(self) -> Result<(), StoreError> {
         let Self { database, path, .. } = self;
-        contained(&path, || database.close().map_err(|error| database_error(&path, error)))
-    }
-
-    /// Lets go of a file that failed; what redb makes of the attempt no longer matters.
-    pub(super) fn abandon(self) {
-        let Self { database, path, .. } = self;
-        // The failure that led here was reported; this one would say the same.
-        let _ = contained(&path, || {
-            drop(database);
-            Ok(())
-        });
+        database.close(&path)
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -417,22 +427,6 @@ impl StateFile {
     }
 }
 
-/// Runs `work`, and takes a panic of redb for what it is: damage that it did not foresee.
-pub(super) fn contained<T>(path: &Path, work: impl FnOnce() -> Result<T, StoreError>) -> Result<T, StoreError> {
-    panic::catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
-        let said = panic.downcast_ref::<String>().map(String::as_str);
-        let said = said.or_else(|| panic.downcast_ref::<&str>().copied());
-        Err(damaged(path, said.unwrap_or("it cannot be read").to_owned()))
-    })
-}
-
-pub(super) fn damaged(path: &Path, reason: String) -> StoreError {
-    StoreError::Damaged {
-        path: path.display().to_string(),
-        reason,
-    }
-}
-
 pub(super) fn identity(metadata: &fs::Metadata) -> Identity {
     (metadata.dev(), metadata.ino())
 }
@@ -442,46 +436,5 @@ pub(super) fn expect_in_place(path: &Path, expected: Identity) -> Result<(), Sto
     match fs::metadata(path) {
         Ok(metadata) if identity(&metadata) == expected => Ok(()),
         _ => Err(removed(path)),
-    }
-}
-
-fn removed(path: &Path) -> StoreError {
-    StoreError::Io {
-        path: path.display().to_string(),
-        reason:
-            "it was removed or replaced while it was in use; put it back, or stop Convoke and restore it from a backup"
-                .to_owned(),
-    }
-}
-
-pub(super) fn io_error(path: &Path, error: &io::Error) -> StoreError {
-    StoreError::Io {
-        path: path.display().to_string(),
-        reason: error.to_string(),
-    }
-}
-
-pub(super) fn database_error(path: &Path, error: DatabaseError) -> StoreError {
-    match error {
-        DatabaseError::DatabaseAlreadyOpen | DatabaseError::LockProtocolMismatch => StoreError::InUse {
-            path: path.display().to_string(),
-        },
-        DatabaseError::Storage(error) => storage_error(path, error),
-        error => damaged(path, error.to_string()),
-    }
-}
-
-fn storage_error(path: &Path, error: StorageError) -> StoreError {
-    match error {
-        // A file that is no database, or ends before its own header says.
-        StorageError::Io(error) if matches!(error.kind(), ErrorKind::InvalidData | ErrorKind::UnexpectedEof) => {
-            damaged(path, error.to_string())
-        }
-        StorageError::Io(error) => io_error(path, &error),
-        StorageError::PreviousIo | StorageError::DatabaseClosed | StorageError::Backend(_) => StoreError::Io {
-            path: path.display().to_string(),
-            reason: error.to_string(),
-        },
-        error => damaged(path, error.to_string()),
     }
 }

@@ -2,15 +2,16 @@
 //! with many others of which only the latest value of each key is left.
 //!
 //! ```text
-//! 0     head: magic, epoch, acknowledged entries of it, checksum      written after each sync, not synced itself
+//! 0     head: magic, id, epoch, acknowledged entries of it, checksum      written after each sync, not synced itself
 //! 4096  entry 0, entry 1, …: length, checksum, epoch, number, records
 //! ```
-//! The database says which epoch is not in it yet. When it has taken everything in, the next epoch begins at the first entry's
+//! The id is random and another one for each log. The database says which log is its own and which epoch is not in it yet. When it has taken everything in, the next epoch begins at the first entry's
 //! place again, and what the file holds of the last one means nothing any more; so blocks are overwritten and not allocated.
 //!
 //! An entry begins only when the one before it is synced, so a torn one can only be the last, and one that was acknowledged was
 //! not torn but damaged: the head tells. After a power failure it may tell of one entry less than were synced; these are
-//! taken if they are whole.
+//! taken if they are whole. What the head said at a sync that has ended it says for ever, so a log that says less than the
+//! database has seen is a copy of an earlier time.
 
 use std::collections::HashMap;
 use std::fs::{self, File, OpenOptions};
@@ -21,13 +22,17 @@ use bytes::{Buf, BufMut, Bytes, BytesMut};
 use redb::StorageBackend;
 use redb::backends::FileBackend;
 
-use super::file::{Identity, damaged, database_error, directory_of, expect_in_place, identity, io_error};
+use super::failure::{damaged, database_error, io_error};
+use super::file::{Identity, directory_of, expect_in_place, identity};
 use crate::coordinator::record::RawRecord;
 use crate::store::{ShardId, StoreError};
 
-const MAGIC: &[u8; 8] = b"CNVKLOG1";
-/// Magic, epoch, acknowledged entries, checksum.
-const HEAD_SIZE: usize = 8 + 8 + 8 + 4;
+const MAGIC: &[u8; 8] = b"CNVKLOG2";
+/// Of a log without an id, which stands for the id 0.
+const MAGIC_BEFORE_IDS: &[u8; 8] = b"CNVKLOG1";
+/// Magic, id, epoch, acknowledged entries, checksum.
+const HEAD_SIZE: usize = 8 + 8 + 8 + 8 + 4;
+const HEAD_SIZE_BEFORE_IDS: usize = HEAD_SIZE - 8;
 /// Where the entries begin: not in the head's block.
 const ENTRIES_AT: u64 = 4096;
 /// Length of the records, checksum, epoch, number.
@@ -39,12 +44,42 @@ const REMOVED: u32 = u32::MAX;
 /// The latest of each key that the log has and the database does not: keys as the database has them; `None` removes.
 pub(super) type Pending = HashMap<Bytes, Option<Bytes>>;
 
+/// What a log's head says of its entries: of two the later is the greater.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub(super) struct Mark {
+    pub(super) epoch: u64,
+    /// That are acknowledged.
+    pub(super) entries: u64,
+}
+
+/// What the database says of the log that belongs to it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct LogState {
+    /// 0 of a log from before there were ids.
+    pub(super) id: u64,
+    /// The epoch that is not in the database.
+    pub(super) epoch: u64,
+    /// What the head says on disk, or something earlier.
+    pub(super) seen: Mark,
+}
+
+impl LogState {
+    /// Whether it is one of today.
+    pub(super) const fn has_id(&self) -> bool {
+        self.id != 0
+    }
+}
+
 /// The open log.
 #[derive(Debug)]
 pub(super) struct Log {
     file: Box<dyn StorageBackend>,
     path: PathBuf,
     identity: Identity,
+    id: u64,
+    /// What the head says, and what it says on disk for certain.
+    head: Mark,
+    synced: Mark,
     epoch: u64,
     /// Entries of the epoch.
     entries: u64,
@@ -65,10 +100,15 @@ impl Log {
     /// A new log, on disk with its name before this returns; one that is there already means nothing.
     pub(super) fn create<B: StorageBackend>(
         path: PathBuf,
-        epoch: u64,
         wrap: &impl Fn(FileBackend) -> B,
     ) -> Result<Self, StoreError> {
-        let log = Self::opened(path, epoch, OpenOptions::new().create(true).truncate(true), wrap)?;
+        let id = getrandom::u64().map_err(|error| io_error(&path, &error.into()))?;
+        let state = LogState {
+            id: id.max(1),
+            epoch: 1,
+            seen: Mark::default(),
+        };
+        let mut log = Self::opened(path, state, OpenOptions::new().create(true).truncate(true), wrap)?;
         log.write_head()?;
         log.sync()?;
         let directory = directory_of(&log.path);
@@ -77,10 +117,11 @@ impl Log {
         Ok(log)
     }
 
-    /// The log as it was left, and what is in it and not in the database.
+    /// The log as it was left, and what is in it and not in the database, which says that this is its log.
     pub(super) fn open<B: StorageBackend>(
         path: PathBuf,
-        epoch: u64,
+        database: &Path,
+        state: LogState,
         wrap: &impl Fn(FileBackend) -> B,
     ) -> Result<(Self, Pending), StoreError> {
         if !path.try_exists().map_err(|error| io_error(&path, &error))? {
@@ -89,13 +130,21 @@ impl Log {
                 "it is missing, and holds what the database does not have yet".to_owned(),
             ));
         }
-        let mut log = Self::opened(path, epoch, &mut OpenOptions::new(), wrap)?;
+        let mut log = Self::opened(path, state, &mut OpenOptions::new(), wrap)?;
         let bytes = log.read()?;
         log.length = bytes.len() as u64;
-        let acknowledged = log.acknowledged(&bytes)?;
+        let (id, head) = read_head(&bytes).map_err(|reason| damaged(&log.path, reason.to_owned()))?;
+        expect_together(id, head, state).map_err(|reason| StoreError::NotTogether {
+            database: database.display().to_string(),
+            log: log.path.display().to_string(),
+            reason,
+        })?;
+        log.head = head;
+        log.sync()?;
+        let acknowledged = if head.epoch == state.epoch { head.entries } else { 0 };
         let mut pending = Pending::new();
         let mut rest = bytes.slice(bytes.len().min(ENTRIES_AT as usize)..);
-        while let Some(records) = next_entry(&mut rest, epoch, log.entries) {
+        while let Some(records) = next_entry(&mut rest, state.epoch, log.entries) {
             log.entries += 1;
             pending.extend(Writes(records));
         }
@@ -111,7 +160,7 @@ impl Log {
 
     fn opened<B: StorageBackend>(
         path: PathBuf,
-        epoch: u64,
+        state: LogState,
         options: &mut OpenOptions,
         wrap: &impl Fn(FileBackend) -> B,
     ) -> Result<Self, StoreError> {
@@ -124,7 +173,10 @@ impl Log {
             file: Box::new(wrap(file)),
             path,
             identity,
-            epoch,
+            id: state.id,
+            head: state.seen,
+            synced: state.seen,
+            epoch: state.epoch,
             entries: 0,
             end: ENTRIES_AT,
             length: ENTRIES_AT,
@@ -138,8 +190,13 @@ impl Log {
         self.end = ENTRIES_AT;
     }
 
-    pub(super) const fn epoch(&self) -> u64 {
-        self.epoch
+    /// What the database is to say of it once it has everything that is in it now: its next epoch begins.
+    pub(super) const fn next(&self) -> LogState {
+        LogState {
+            id: self.id,
+            epoch: self.epoch + 1,
+            seen: self.synced,
+        }
     }
 
     /// Bytes that it holds for the database.
@@ -204,27 +261,6 @@ impl Log {
         fs::remove_file(&self.path).map_err(|error| io_error(&self.path, &error))
     }
 
-    /// How many entries of this epoch were acknowledged for certain.
-    fn acknowledged(&self, bytes: &Bytes) -> Result<u64, StoreError> {
-        let head = bytes.get(..HEAD_SIZE).and_then(|head| head.split_last_chunk());
-        let Some((head, sum)) = head.filter(|(head, _)| head.starts_with(MAGIC)) else {
-            return Err(damaged(&self.path, "it does not begin as a log does".to_owned()));
-        };
-        if crc32c::crc32c(head).to_be_bytes() != *sum {
-            return Err(damaged(&self.path, "the checksum of its head is wrong".to_owned()));
-        }
-        let mut head = &head[MAGIC.len()..];
-        let (epoch, acknowledged) = (head.get_u64(), head.get_u64());
-        match epoch {
-            epoch if epoch > self.epoch => Err(damaged(
-                &self.path,
-                "it is newer than the database; restore both from the same backup".to_owned(),
-            )),
-            epoch if epoch == self.epoch => Ok(acknowledged),
-            _ => Ok(0),
-        }
-    }
-
     fn read(&self) -> Result<Bytes, StoreError> {
         let length = self.file.len().map_err(|error| self.io_error(&error))?;
         let mut bytes = vec![0; usize::try_from(length).unwrap_or(usize::MAX)];
@@ -233,21 +269,63 @@ impl Log {
         Ok(bytes.into())
     }
 
-    fn write_head(&self) -> Result<(), StoreError> {
+    fn write_head(&mut self) -> Result<(), StoreError> {
         let mut head = Vec::with_capacity(HEAD_SIZE);
         head.put_slice(MAGIC);
+        head.put_u64(self.id);
         head.put_u64(self.epoch);
         head.put_u64(self.entries);
         head.put_u32(crc32c::crc32c(&head));
-        self.file.write(0, &head).map_err(|error| self.io_error(&error))
+        self.file.write(0, &head).map_err(|error| self.io_error(&error))?;
+        self.head = Mark {
+            epoch: self.epoch,
+            entries: self.entries,
+        };
+        Ok(())
     }
 
-    fn sync(&self) -> Result<(), StoreError> {
-        self.file.sync_data().map_err(|error| self.io_error(&error))
+    fn sync(&mut self) -> Result<(), StoreError> {
+        self.file.sync_data().map_err(|error| self.io_error(&error))?;
+        self.synced = self.head;
+        Ok(())
     }
 
     fn io_error(&self, error: &io::Error) -> StoreError {
         io_error(&self.path, error)
+    }
+}
+
+/// The id and what else the head says, or what is wrong with it.
+fn read_head(bytes: &[u8]) -> Result<(u64, Mark), &'static str> {
+    let size = if bytes.starts_with(MAGIC_BEFORE_IDS) {
+        HEAD_SIZE_BEFORE_IDS
+    } else {
+        HEAD_SIZE
+    };
+    let head = bytes.get(..size).and_then(|head| head.split_last_chunk());
+    let Some((head, sum)) = head.filter(|(head, _)| head.starts_with(MAGIC) || head.starts_with(MAGIC_BEFORE_IDS))
+    else {
+        return Err("it does not begin as a log does");
+    };
+    if crc32c::crc32c(head).to_be_bytes() != *sum {
+        return Err("the checksum of its head is wrong");
+    }
+    let mut fields = &head[MAGIC.len()..];
+    let id = if size == HEAD_SIZE { fields.get_u64() } else { 0 };
+    let (epoch, entries) = (fields.get_u64(), fields.get_u64());
+    Ok((id, Mark { epoch, entries }))
+}
+
+/// Files of two lives that lie side by side would mix what was never true at one time.
+fn expect_together(id: u64, head: Mark, database: LogState) -> Result<(), &'static str> {
+    if id != database.id {
+        Err("it was made for another database, or for this one at another time")
+    } else if head.epoch > database.epoch {
+        Err("it is newer than the database")
+    } else if head < database.seen {
+        Err("it is older than the database")
+    } else {
+        Ok(())
     }
 }
 

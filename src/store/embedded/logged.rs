@@ -5,8 +5,9 @@ use std::path::Path;
 use redb::StorageBackend;
 use redb::backends::FileBackend;
 
-use super::file::{Attempt, StateFile, Wanted, contained};
-use super::log::{Log, Pending, log_path};
+use super::failure::contained;
+use super::file::{Attempt, StateFile, Wanted};
+use super::log::{Log, LogState, Pending, log_path};
 use crate::coordinator::record::RawRecord;
 use crate::store::{ShardId, StoreError};
 
@@ -37,10 +38,16 @@ impl LoggedFile {
         let (Wanted::Exactly(count) | Wanted::OrNew(count)) = shards;
         let database = StateFile::open(path, count, attempt, &wrap)?;
         let mut file = contained(path, || {
-            let epoch = database.log_epoch()?;
-            let (log, pending) = match epoch {
-                0 => (Log::create(log_path(path), 1, &wrap)?, Pending::new()),
-                epoch => Log::open(log_path(path), epoch, &wrap)?,
+            let open = |state| Log::open(log_path(path), path, state, &wrap);
+            let (log, pending) = match database.log()? {
+                Some(state) if state.has_id() => open(state)?,
+                state => {
+                    if let Some(before_ids) = state {
+                        let (_, pending) = open(before_ids)?;
+                        database.take_in(&pending.into_iter().collect(), None)?;
+                    }
+                    (Log::create(log_path(path), &wrap)?, Pending::new())
+                }
             };
             Ok(Self { database, log, pending })
         })?;
@@ -101,27 +108,22 @@ impl LoggedFile {
     }
 
     fn checkpoint(&mut self) -> Result<(), StoreError> {
-        let epoch = self.log.epoch() + 1;
-        self.take_in(epoch)?;
-        self.log.restart(epoch);
+        let next = self.log.next();
+        self.take_in(Some(next))?;
+        self.log.restart(next.epoch);
         Ok(())
     }
 
-    fn take_in(&mut self, log_epoch: u64) -> Result<(), StoreError> {
+    fn take_in(&mut self, log: Option<LogState>) -> Result<(), StoreError> {
         let writes = self.pending.drain().collect();
-        self.database.take_in(&writes, log_epoch)
+        self.database.take_in(&writes, log)
     }
 
     /// Closes the state: the database has everything, needs no repair at the next start, and no log belongs to it.
     pub(super) fn close(mut self) -> Result<(), StoreError> {
-        self.take_in(0)?;
+        self.take_in(None)?;
         self.database.close()?;
         self.log.remove()
-    }
-
-    /// Lets go of what failed.
-    pub(super) fn abandon(self) {
-        self.database.abandon();
     }
 
     /// Bytes that database and log have on disk.

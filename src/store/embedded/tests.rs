@@ -1,3 +1,5 @@
+mod power_cut;
+
 use std::io;
 use std::ops::Bound;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
@@ -9,6 +11,7 @@ use redb::backends::FileBackend;
 use redb::{BackendError, StorageBackend};
 use tempfile::TempDir;
 
+use super::file::Attempt;
 use super::*;
 
 const SHARD: ShardId = ShardId(3);
@@ -20,7 +23,7 @@ struct Disk {
     full: AtomicBool,
     sync_fails: AtomicBool,
     panics: AtomicBool,
-    /// Writes and syncs that are still done; negative: no limit.
+    /// Writes and syncs that are still done; negative: no limit, but a disk that panics does so at once.
     remaining: AtomicI64,
     held: Mutex<bool>,
     released: Condvar,
@@ -38,9 +41,14 @@ impl Disk {
         self.released.notify_all();
     }
 
+    fn panic_if_planted(&self) {
+        let due = self.remaining.load(Ordering::SeqCst) <= 0;
+        assert!(!(due && self.panics.load(Ordering::SeqCst)), "planted panic");
+    }
+
     /// One write or sync.
     fn spend(&self) -> io::Result<()> {
-        assert!(!self.panics.load(Ordering::SeqCst), "planted panic");
+        self.panic_if_planted();
         match self.remaining.load(Ordering::SeqCst) {
             0 => return Err(io::Error::other("planted failure")),
             1.. => {
@@ -64,6 +72,7 @@ impl StorageBackend for FaultyBackend {
     }
 
     fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
+        self.disk.panic_if_planted();
         self.file.read(offset, out)
     }
 
@@ -119,19 +128,31 @@ impl Fixture {
         }
     }
 
-    fn store(&self, queue_bytes: usize) -> EmbeddedStore {
-        let path = self.directory.path().join("state.redb");
-        let disk = self.disk.clone();
-        let file = path.clone();
-        let opener = move |attempt| {
-            let disk = disk.clone();
-            LoggedFile::open_with(&file, Wanted::Exactly(8), attempt, |file| FaultyBackend {
-                file,
-                disk: disk.clone(),
-            })
-        };
-        EmbeddedStore::start(&path, queue_bytes, Box::new(opener)).unwrap()
+    /// In memory where there is such a place.
+    fn in_memory() -> Self {
+        Self {
+            disk: Disk::new(),
+            directory: TempDir::new_in("/dev/shm").or_else(|_| TempDir::new()).unwrap(),
+        }
     }
+
+    fn path(&self) -> PathBuf {
+        self.directory.path().join("state.redb")
+    }
+
+    fn store(&self, queue_bytes: usize) -> EmbeddedStore {
+        let disk = self.disk.clone();
+        let file = self.path();
+        let opener = move |attempt| open_on(&disk, &file, Wanted::Exactly(8), attempt);
+        EmbeddedStore::start(&self.path(), queue_bytes, Box::new(opener)).unwrap()
+    }
+}
+
+fn open_on(disk: &Arc<Disk>, path: &Path, shards: Wanted, attempt: Attempt) -> Result<LoggedFile, StoreError> {
+    LoggedFile::open_with(path, shards, attempt, |file| FaultyBackend {
+        file,
+        disk: disk.clone(),
+    })
 }
 
 fn batch(name: &str, value: u32) -> Vec<RawRecord> {
@@ -248,6 +269,37 @@ async fn a_panic_in_the_database_is_an_error_and_not_the_end() {
     fixture.disk.panics.store(false, Ordering::SeqCst);
     let (_, records) = reload(&store, SHARD).await;
     assert_eq!(records, batch("a", 1));
+}
+
+/// Wherever it panics, and again when what is open is let go of: were a destructor to panic, this process would end.
+#[tokio::test]
+async fn a_panic_while_the_files_are_opened_is_an_error_and_not_the_end() {
+    let killed = Fixture::new();
+    let store = killed.store(QUEUE_BYTES);
+    let (incarnation, _) = store.load(SHARD).await.unwrap();
+    store.append_and_wait(SHARD, incarnation, batch("a", 1)).await.unwrap();
+    let open_with_panic = |after, image: bool| {
+        let fixture = Fixture::in_memory();
+        if image {
+            fs::copy(killed.path(), fixture.path()).unwrap();
+            fs::copy(log::log_path(&killed.path()), log::log_path(&fixture.path())).unwrap();
+        }
+        fixture.disk.remaining.store(after, Ordering::SeqCst);
+        fixture.disk.panics.store(true, Ordering::SeqCst);
+        // Another number of shards, so that the records are moved as well.
+        let opened = open_on(&fixture.disk, &fixture.path(), Wanted::Exactly(9), Attempt::First);
+        let is_open = opened
+            .as_ref()
+            .is_ok_and(|_| fixture.disk.remaining.load(Ordering::SeqCst) > 0);
+        if let Err(error) = opened {
+            assert!(matches!(error, StoreError::Damaged { .. }), "{after}: {error}");
+        }
+        is_open
+    };
+    for image in [false, true] {
+        let needed = (0..500).find(|after| open_with_panic(*after, image));
+        assert!(needed.is_some_and(|needed| needed > 10), "{needed:?}");
+    }
 }
 
 #[tokio::test]

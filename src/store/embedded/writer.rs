@@ -213,10 +213,7 @@ impl Writer {
     fn open_proven(&mut self) -> Result<LoggedFile, StoreError> {
         let mut file = (self.opener)(Attempt::Again)?;
         if let Some(bytes) = self.unproven {
-            if let Err(error) = file.prove(bytes) {
-                file.abandon();
-                return Err(error);
-            }
+            file.prove(bytes)?;
             self.unproven = None;
         }
         Ok(file)
@@ -224,8 +221,6 @@ impl Writer {
 
     /// redb refuses everything after an I/O error, and what it has in memory may not be what the disk has.
     fn abandon(&mut self) {
-        if let Some(file) = self.file.take() {
-            file.abandon();
-        }
+        self.file = None;
     }
 }
