@@ -49,7 +49,7 @@ use super::record::{
 use super::request::Text;
 use super::timer::GroupTimer;
 
-pub(super) use self::classic_member::{Joined, with_ids};
+pub(super) use self::classic_member::{Joined, Successor, with_ids};
 pub(super) use self::heartbeat::heartbeat_refusal;
 pub(super) use self::validation::invalid_heartbeat;
 

@@ -112,10 +112,7 @@ impl Groups {
             Some(Group::Classic(group)) => group.on_join(ticket, request, cx),
             Some(Group::Consumer(group)) if !group.is_empty() => match group.on_classic_join(ticket, request, cx) {
                 Joined::Answered => {}
-                Joined::LastOfItsKind(ticket, request) => {
-                    self.downgrade_if_due(&request.group_id, cx);
-                    self.join_classic(ticket, request, cx);
-                }
+                Joined::LastOfItsKind(successor) => self.downgrade_by(successor, cx),
             },
             Some(Group::Consumer(_)) if is_first => {
                 self.convert_empty(&request.group_id, cx);
@@ -129,7 +126,7 @@ impl Groups {
         }
     }
 
-    fn join_classic(&mut self, ticket: Ticket, request: JoinGroupRequest, cx: &mut Context<'_>) {
+    pub(super) fn join_classic(&mut self, ticket: Ticket, request: JoinGroupRequest, cx: &mut Context<'_>) {
         match self.groups.get_mut(&request.group_id) {
             Some(Group::Classic(group)) => group.on_join(ticket, request, cx),
             _ => cx.reply(ticket, join_refusal(ErrorCode::UNKNOWN_MEMBER_ID, request.member_id)),

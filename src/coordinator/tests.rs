@@ -4,6 +4,7 @@
 mod consumer_client;
 mod consumer_conversion;
 mod consumer_describe;
+mod consumer_downgrade;
 mod consumer_join;
 mod consumer_leave;
 mod consumer_migration;

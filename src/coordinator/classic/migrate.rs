@@ -6,9 +6,10 @@ use bytes::Bytes;
 use super::members::Member;
 use super::subscription::CONSUMER;
 use super::{Cause, ClassicGroup, join_refusal, sync_refusal};
+use crate::coordinator::consumer::Successor;
 use crate::coordinator::context::Context;
 use crate::coordinator::event::RebalanceReason;
-use crate::coordinator::request::{Protocol, Text};
+use crate::coordinator::request::{Protocol, Response, Text};
 use crate::coordinator::timer::GroupTimer;
 use crate::wire::error_code::ErrorCode;
 
@@ -83,15 +84,37 @@ impl ClassicGroup {
     }
 
     /// The group took the place of a consumer group: sessions begin, and everybody is to join anew.
-    pub(in crate::coordinator) fn begin(&mut self, cx: &mut Context<'_>) {
-        for member_id in self.members.ids() {
-            self.arm_session(&member_id, cx);
-        }
+    pub(in crate::coordinator) fn begin_anew(&mut self, cx: &mut Context<'_>) {
+        self.begin_sessions(cx);
         let cause = Cause {
             reason: RebalanceReason::MetadataChanged,
             member_id: None,
             client_reason: None,
         };
         self.prepare_rebalance(cause, cx);
+    }
+
+    /// The group took the place of a consumer group that was settled: everybody goes on with what it has, and the successor of
+    /// the last consumer is answered like any static member that returns.
+    pub(in crate::coordinator) fn begin_settled(&mut self, successor: Successor, cx: &mut Context<'_>) {
+        self.begin_sessions(cx);
+        let Successor {
+            ticket,
+            request,
+            settled_after,
+        } = successor;
+        let leader_before = match self.is_leader(&request.member_id) {
+            true => settled_after,
+            false => self.leader.clone(),
+        };
+        let skips_assignment = request.supports_skipping_assignment;
+        let response = self.returned_response(&request.member_id, leader_before, skips_assignment);
+        cx.reply(ticket, Response::JoinGroup(response));
+    }
+
+    fn begin_sessions(&self, cx: &mut Context<'_>) {
+        for member_id in self.members.ids() {
+            self.arm_session(&member_id, cx);
+        }
     }
 }

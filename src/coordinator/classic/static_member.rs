@@ -57,7 +57,12 @@ impl ClassicGroup {
 
     /// A leader that cannot be told to skip its assignment is told of its former self as the leader, so that it takes itself
     /// for a follower and leaves the assignment as it is.
-    fn returned_response(&self, new_id: &Text, old_leader: Option<Text>, skips_assignment: bool) -> JoinGroupResponse {
+    pub(super) fn returned_response(
+        &self,
+        new_id: &Text,
+        old_leader: Option<Text>,
+        skips_assignment: bool,
+    ) -> JoinGroupResponse {
         let current = self.join_response(new_id);
         if skips_assignment {
             return JoinGroupResponse {

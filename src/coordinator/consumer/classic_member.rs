@@ -4,9 +4,9 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::ConsumerGroup;
 use super::heartbeat::{Place, Refusal, max_size};
 use super::said::Said;
+use super::{ConsumerGroup, State};
 use crate::coordinator::classic::join_refusal;
 use crate::coordinator::consumer_protocol::{self, NamedPartitions, Subscription};
 use crate::coordinator::context::Context;
@@ -28,7 +28,18 @@ pub(in crate::coordinator) enum Joined {
     Answered,
     /// It took the place of the last member that speaks the consumer protocol: the group is to become a classic one, which
     /// then answers it.
-    LastOfItsKind(Ticket, JoinGroupRequest),
+    LastOfItsKind(Successor),
+}
+
+/// A classic static member that took the place of the last consumer.
+#[derive(Debug)]
+pub(in crate::coordinator) struct Successor {
+    pub(in crate::coordinator) ticket: Ticket,
+    /// With the id that the member has now.
+    pub(in crate::coordinator) request: JoinGroupRequest,
+    /// The id of the consumer, if everybody, the successor too, has all that the newest target gives: then nobody has to join
+    /// anew. (Kafka asks only whether the target is the newest, so that what somebody still had to get stays without an owner.)
+    pub(in crate::coordinator) settled_after: Option<Text>,
 }
 
 impl ConsumerGroup {
@@ -42,8 +53,18 @@ impl ConsumerGroup {
         let mut seen = BTreeSet::new();
         request.protocols.retain(|protocol| seen.insert(protocol.name.clone()));
         match self.classic_join(&mut request, cx) {
-            Ok(()) if self.is_to_be_classic(cx.settings) => return Joined::LastOfItsKind(ticket, request),
-            Ok(()) => cx.reply(ticket, self.join_response(&request)),
+            Ok(place) if self.is_to_be_classic(cx.settings) => {
+                let settled_after = match place {
+                    Place::Instead(old_id) if self.state() == State::Stable => Some(old_id),
+                    _ => None,
+                };
+                return Joined::LastOfItsKind(Successor {
+                    ticket,
+                    request,
+                    settled_after,
+                });
+            }
+            Ok(_) => cx.reply(ticket, self.join_response(&request)),
             Err(refusal) => {
                 let member_id = match refusal.error {
                     ErrorCode::GROUP_MAX_SIZE_REACHED => "".into(),
@@ -55,7 +76,7 @@ impl ConsumerGroup {
         Joined::Answered
     }
 
-    fn classic_join(&mut self, request: &mut JoinGroupRequest, cx: &mut Context<'_>) -> Result<(), Refusal> {
+    fn classic_join(&mut self, request: &mut JoinGroupRequest, cx: &mut Context<'_>) -> Result<Place, Refusal> {
         let subscription = self.check_classic_join(request, cx)?;
         let place = self.place_of_classic(request, cx)?;
         let before = match &place {
@@ -85,7 +106,7 @@ impl ConsumerGroup {
         let owned = with_ids(&subscription.owned, cx.topics);
         self.reconcile(member_id, Some(&owned), subscription_changed, cx)?;
         self.tell_settled(cx);
-        Ok(())
+        Ok(place)
     }
 
     fn check_classic_join(&self, request: &JoinGroupRequest, cx: &Context<'_>) -> Result<Subscription, Refusal> {

@@ -28,6 +28,8 @@ const ASSIGNMENT_INTERVAL_MS: i32 = 100;
 const QUIET_MS: u64 = 20;
 /// How long changes may put a computation off, in milliseconds.
 const LONGEST_WAIT_MS: u64 = 100;
+/// After how long a computation that failed is tried again, in milliseconds.
+const RETRY_MS: i32 = 5_000;
 
 /// A computation that is to come, and who waits for it.
 #[derive(Debug, Default)]
@@ -90,17 +92,25 @@ impl ConsumerGroup {
         let assignor = self.assignor_name(cx.settings);
         match self.assign(&assignor, cx) {
             Ok(targets) => self.take_targets(assignor, targets, cx),
-            Err(error) => {
-                cx.event(Event::AssignorFailed {
-                    group_id: self.id.clone(),
-                    assignor,
-                    reason: error.to_string(),
-                });
-                for (_, ticket) in std::mem::take(&mut self.pending.joins) {
-                    cx.reply(ticket, heartbeat_refusal(ErrorCode::UNKNOWN_SERVER_ERROR, None));
-                }
-            }
+            Err(error) => self.try_again(assignor, error, cx),
         }
+    }
+
+    /// The group goes on with its last target, and another is tried for until there is one. Kafka computes within the request of
+    /// a member, which it fails for good, and writes nothing of it. One computation here is for all changes until then: what
+    /// they wrote stays, and whoever joins is to ask again.
+    fn try_again(&mut self, assignor: Text, error: AssignorError, cx: &mut Context<'_>) {
+        let message: Text = format!("The {assignor} assignor failed: {error}").into();
+        cx.event(Event::AssignorFailed {
+            group_id: self.id.clone(),
+            assignor,
+            reason: error.to_string(),
+        });
+        for (_, ticket) in std::mem::take(&mut self.pending.joins) {
+            let error = ErrorCode::COORDINATOR_LOAD_IN_PROGRESS;
+            cx.reply(ticket, heartbeat_refusal(error, Some(message.clone())));
+        }
+        cx.arm(&self.id, GroupTimer::Assignment, RETRY_MS);
     }
 
     fn assign(&self, assignor: &str, cx: &Context<'_>) -> Result<Vec<Arc<Partitions>>, AssignorError> {

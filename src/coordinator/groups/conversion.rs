@@ -2,7 +2,7 @@
 
 use super::Groups;
 use crate::coordinator::classic::ClassicGroup;
-use crate::coordinator::consumer::{ConsumerGroup, heartbeat_refusal};
+use crate::coordinator::consumer::{ConsumerGroup, Successor, heartbeat_refusal};
 use crate::coordinator::context::Context;
 use crate::coordinator::event::Event;
 use crate::coordinator::group::Group;
@@ -104,14 +104,29 @@ impl Groups {
 
     /// Makes a classic group of a consumer group whose members all speak the classic protocol, if the policy allows it.
     pub(super) fn downgrade_if_due(&mut self, group_id: &str, cx: &mut Context<'_>) {
-        let Some((group_id, Group::Consumer(group))) = self.groups.get_key_value(group_id) else {
-            return;
-        };
-        if !group.is_to_be_classic(cx.settings) {
-            return;
+        if let Some(group) = self.downgrade(group_id, cx) {
+            group.begin_anew(cx);
         }
-        let Some(value) = group.to_classic(cx) else {
-            return;
+    }
+
+    /// The same for a group whose last consumer was replaced by a classic member, which is then answered.
+    pub(super) fn downgrade_by(&mut self, successor: Successor, cx: &mut Context<'_>) {
+        let group = self.downgrade(&successor.request.group_id, cx);
+        match (group, &successor.settled_after) {
+            (Some(group), Some(_)) => group.begin_settled(successor, cx),
+            (Some(group), None) => {
+                group.begin_anew(cx);
+                group.on_join(successor.ticket, successor.request, cx);
+            }
+            (None, _) => self.join_classic(successor.ticket, successor.request, cx),
+        }
+    }
+
+    fn downgrade(&mut self, group_id: &str, cx: &mut Context<'_>) -> Option<&mut ClassicGroup> {
+        let (group_id, group) = self.groups.get_key_value(group_id)?;
+        let value = match group {
+            Group::Consumer(group) if group.is_to_be_classic(cx.settings) => group.to_classic(cx)?,
+            _ => return None,
         };
         let group_id = group_id.clone();
         let members = value.members.len();
@@ -125,8 +140,9 @@ impl Groups {
             cx,
         );
         tell_converted(&group_id, CLASSIC, members, cx);
-        if let Some(Group::Classic(group)) = self.groups.get_mut(&group_id) {
-            group.begin(cx);
+        match self.groups.get_mut(&group_id) {
+            Some(Group::Classic(group)) => Some(group),
+            _ => None,
         }
     }
 

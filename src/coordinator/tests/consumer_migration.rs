@@ -42,7 +42,7 @@ fn assignment(numbers: &[i32]) -> Bytes {
 }
 
 /// A classic group in Stable whose members have these partitions of "t".
-fn classic_group(test: &mut GroupTest, shares: &[&[i32]]) -> Vec<Text> {
+pub(super) fn classic_group(test: &mut GroupTest, shares: &[&[i32]]) -> Vec<Text> {
     let tickets: Vec<_> = shares
         .iter()
         .map(|share| test.join(owning(share, old_join())))
@@ -67,7 +67,7 @@ fn classic_group(test: &mut GroupTest, shares: &[&[i32]]) -> Vec<Text> {
 }
 
 /// A classic member joins again with what it owns, and syncs. Its generation, and what it is told to have.
-fn rejoin(test: &mut GroupTest, id: &Text, owned: &[i32]) -> (i32, Vec<i32>) {
+pub(super) fn rejoin(test: &mut GroupTest, id: &Text, owned: &[i32]) -> (i32, Vec<i32>) {
     let ticket = test.join(owning(owned, join_as(id)));
     let joined = test.joined(ticket);
     assert_eq!((&*joined.leader, joined.members.len()), ("", 0), "nobody leads");
@@ -80,7 +80,7 @@ fn rejoin(test: &mut GroupTest, id: &Text, owned: &[i32]) -> (i32, Vec<i32>) {
     (joined.generation_id, numbers)
 }
 
-fn with_policy(policy: MigrationPolicy) -> GroupTest {
+pub(super) fn with_policy(policy: MigrationPolicy) -> GroupTest {
     shard_with(Settings {
         group_consumer_migration_policy: policy,
         ..at_once()
@@ -272,61 +272,6 @@ fn a_classic_member_that_misses_its_join_or_sync_is_fenced() {
         test.advance_ms(5_000);
     }
     assert!(is_fenced(&test, EpochReason::SyncTimedOut));
-}
-
-#[test]
-fn when_the_last_consumer_leaves_the_group_is_a_classic_one_again() {
-    // Scenario 115.
-    let mut test = shard();
-    let ids = classic_group(&mut test, &[&[0, 1, 2], &[3, 4, 5]]);
-    let mut c = Client::joined(&mut test, "c");
-    c.beat(&mut test);
-    test.beat(beat_of("c", -1));
-    assert_eq!((&*test.state(), test.generation_id()), ("PreparingRebalance", 3));
-    let converted = test.events.iter().rev().find_map(|event| match event {
-        Event::GroupConverted { to, members, .. } => Some((*to, *members)),
-        _ => None,
-    });
-    assert_eq!(converted, Some(("classic", 2)));
-    let again = test.restarted().view().groups.remove(0);
-    assert_eq!(
-        (&*again.group_type, &*again.state, again.generation_id),
-        ("classic", "Stable", 3)
-    );
-    let tickets: Vec<_> = ids.iter().map(|id| test.join(owning(&[], join_as(id)))).collect();
-    assert_eq!(test.joined(tickets[0]).generation_id, 4);
-    assert_eq!(test.list(&[], &["classic"]).groups.len(), 1);
-}
-
-#[test]
-fn a_group_that_may_not_go_back_stays_a_consumer_group() {
-    // Scenario 115.
-    let mut test = with_policy(MigrationPolicy::Upgrade);
-    let ids = classic_group(&mut test, &[&[0, 1, 2], &[3, 4, 5]]);
-    Client::joined(&mut test, "c");
-    test.beat(beat_of("c", -1));
-    assert_eq!(test.list(&[], &["consumer"]).groups.len(), 1);
-    assert_eq!(test.heartbeat(&ids[0], 1), ErrorCode::REBALANCE_IN_PROGRESS);
-    let (_, kept) = rejoin(&mut test, &ids[0], &[0, 1, 2]);
-    assert_eq!(rejoin(&mut test, &ids[0], &kept).0, 3);
-}
-
-#[test]
-fn a_classic_static_member_takes_the_place_of_the_last_consumer() {
-    // Scenario 116.
-    let mut test = shard();
-    test.beat(static_join_of("a", "i"));
-    let ticket = test.join(owning(&[], static_join("i")));
-    assert_eq!(
-        (
-            &*test.list(&[], &[]).groups[0].group_type,
-            test.view().groups[0].members.len()
-        ),
-        ("classic", 1)
-    );
-    test.advance_ms(3_000);
-    let joined = test.joined(ticket);
-    assert_eq!((joined.generation_id, &joined.leader), (3, &joined.member_id));
 }
 
 #[test]

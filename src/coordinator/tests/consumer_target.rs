@@ -210,3 +210,42 @@ fn a_thousand_members_that_come_at_once_settle_with_one_target() {
     };
     assert!(tickets.iter().all(one_each));
 }
+
+#[test]
+fn a_group_whose_assignor_fails_goes_on_with_its_last_target_until_there_is_another() {
+    // Otherwise than scenario 72.
+    let mut test = with_interval(1_000);
+    let a = test.send_beat(join_of("a"));
+    test.advance_ms(20);
+    assert_eq!(test.beat_reply(a).member_epoch, 2);
+    let failures = |test: &GroupTest| {
+        let is_one = |event: &&Event| matches!(event, Event::AssignorFailed { .. });
+        test.events.iter().filter(is_one).count()
+    };
+    // No upstream says so; it stands for whatever an assignor may fail of.
+    test.tell_topics(topics(&[("t", T, -1)]));
+    let b = test.send_beat(join_of("b"));
+    test.advance_ms(1_000);
+    let refused = test.beat_reply(b);
+    assert_eq!(refused.error, ErrorCode::COORDINATOR_LOAD_IN_PROGRESS);
+    assert!(refused.error_message.is_some_and(|message| message.contains("uniform")));
+    assert_eq!((failures(&test), &*test.state()), (1, "Assigning"));
+    let kept = test.beat(beat_of("a", 2));
+    assert_eq!((kept.error, kept.member_epoch), (ErrorCode::NONE, 2));
+
+    let again = test.send_beat(join_of("b"));
+    test.advance_ms(5_000);
+    assert_eq!(failures(&test), 2, "it is tried again");
+    assert_eq!(test.beat_reply(again).error, ErrorCode::COORDINATOR_LOAD_IN_PROGRESS);
+    let mut loaded = test.restarted();
+    for test in [&mut test, &mut loaded] {
+        test.tell_topics(topics(&[("t", T, 6)]));
+        let again = test.send_beat(join_of("b"));
+        test.advance_ms(5_000);
+        assert_eq!(test.beat_reply(again).error, ErrorCode::NONE);
+        assert_eq!(
+            test.beat(beat_of("a", 2)).assignment.map(|assigned| assigned.len()),
+            Some(3)
+        );
+    }
+}
