@@ -169,18 +169,3 @@ impl Drop for Record<'_> {
         }
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const fn size_of_future<F: Future<Output = ()>>(_: fn(Client, Socket) -> F) -> usize {
-        size_of::<F>()
-    }
-
-    #[test]
-    fn what_every_connection_has_from_its_first_to_its_last_moment_is_small() {
-        let size = size_of_future(Client::serve);
-        assert!(size <= 5 * 1024, "{size} bytes; box what is seldom needed");
-    }
-}

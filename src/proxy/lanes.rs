@@ -11,7 +11,6 @@ use std::thread;
 
 use tokio::runtime::{Builder, Handle};
 use tokio_util::sync::{CancellationToken, DropGuard};
-use tokio_util::task::TaskTracker;
 
 /// The lanes of the process. Dropping this ends the threads.
 #[derive(Debug)]
@@ -44,15 +43,15 @@ impl Lanes {
         })
     }
 
-    /// Serves a connection where there are the fewest.
-    pub(crate) fn spawn(&self, tasks: &TaskTracker, connection: impl Future<Output = ()> + Send + 'static) {
+    /// A seat for a connection where there are the fewest. The connection is to be spawned on the seat's thread and to keep the seat;
+    /// wrapping its future here would double what every connection holds, since a future that awaits another one moves it.
+    pub(crate) fn seat(&self) -> Seat {
         let lane = self.emptiest();
-        let seat = Seat::take(&lane.connections);
-        let seated = async move {
-            let _seat = seat;
-            connection.await;
-        };
-        tasks.spawn_on(seated, &lane.runtime);
+        lane.connections.fetch_add(1, Ordering::Relaxed);
+        Seat {
+            thread: lane.runtime.clone(),
+            connections: Arc::clone(&lane.connections),
+        }
     }
 
     fn emptiest(&self) -> &Lane {
@@ -76,27 +75,29 @@ impl Lane {
     }
 }
 
-/// Counts a connection for as long as it is served.
-struct Seat(Arc<AtomicUsize>);
+/// A connection's place in a lane: counted until it is dropped.
+#[derive(Debug)]
+pub(crate) struct Seat {
+    thread: Handle,
+    connections: Arc<AtomicUsize>,
+}
 
 impl Seat {
-    fn take(connections: &Arc<AtomicUsize>) -> Self {
-        connections.fetch_add(1, Ordering::Relaxed);
-        Self(Arc::clone(connections))
+    /// Where the connection is to run.
+    pub(crate) fn thread(&self) -> Handle {
+        self.thread.clone()
     }
 }
 
 impl Drop for Seat {
     fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
+        self.connections.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
-    use std::future::pending;
-
     use tokio::sync::mpsc;
 
     use super::*;
@@ -108,25 +109,33 @@ mod tests {
         let (sender, mut names) = mpsc::channel(2 * count);
         for _ in 0..2 * count {
             let sender = sender.clone();
-            lanes.spawn(&TaskTracker::new(), async move {
+            let seat = lanes.seat();
+            seat.thread().spawn(async move {
                 let name = thread::current().name().map(str::to_owned);
-                sender.send(name).await.expect("the test listens");
-                pending::<()>().await;
+                sender.send((name, seat)).await.expect("the test listens");
             });
         }
-        let mut served = BTreeMap::<String, usize>::new();
+        let mut served = BTreeMap::<String, Vec<Seat>>::new();
         for _ in 0..2 * count {
-            let name = names.recv().await.flatten().expect("lanes have names");
-            *served.entry(name).or_default() += 1;
+            let (name, seat) = names.recv().await.expect("every task sends");
+            served.entry(name.expect("lanes have names")).or_default().push(seat);
         }
         assert_eq!(served.len(), count);
-        assert!(served.values().all(|connections| *connections == 2), "{served:?}");
+        assert!(served.values().all(|connections| connections.len() == 2), "{served:?}");
     }
 
     #[test]
-    fn a_place_is_free_again_when_its_connection_has_ended() {
-        let connections = Arc::default();
-        drop(Seat::take(&connections));
-        assert_eq!(connections.load(Ordering::Relaxed), 0);
+    fn a_seat_is_free_again_when_its_connection_has_ended() {
+        let lanes = Lanes::start().expect("threads");
+        let taken = || {
+            let lanes = lanes.others.iter().chain([&lanes.first]);
+            lanes
+                .map(|lane| lane.connections.load(Ordering::Relaxed))
+                .sum::<usize>()
+        };
+        let seat = lanes.seat();
+        assert_eq!(taken(), 1);
+        drop(seat);
+        assert_eq!(taken(), 0);
     }
 }

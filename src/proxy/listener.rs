@@ -9,9 +9,11 @@ use std::time::Duration;
 
 use tokio::net::TcpListener;
 
-pub use admission::Admissions;
+pub use self::admission::Admissions;
+use self::admission::Place;
 
 use super::connection;
+use super::lanes::Seat;
 use super::listeners::{Bound, Target};
 use super::services::Services;
 use crate::telemetry::log_limit::LogLimit;
@@ -97,11 +99,16 @@ impl Accept {
             target: self.target.clone(),
             services: Arc::clone(&self.services),
         };
-        self.services.lanes.spawn(self.services.stop.tasks(), async move {
-            let _place = place;
-            client.serve(socket).await;
-        });
+        let seat = self.services.lanes.seat();
+        let thread = seat.thread();
+        let served = serve_seated(client, socket, place, seat);
+        self.services.stop.tasks().spawn_on(served, &thread);
     }
+}
+
+/// The whole of a connection's task.
+async fn serve_seated(client: connection::Client, socket: Socket, _place: Place, _seat: Seat) {
+    client.serve(socket).await;
 }
 
 /// Errors that the connection brought along (accept(2)): the next one may be fine.
@@ -118,4 +125,19 @@ fn concerns_one_connection(error: &io::Error) -> bool {
             | io::ErrorKind::TimedOut
             | io::ErrorKind::PermissionDenied
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn size_of_future<F: Future<Output = ()>>(_: fn(connection::Client, Socket, Place, Seat) -> F) -> usize {
+        size_of::<F>()
+    }
+
+    #[test]
+    fn what_every_connection_has_from_its_first_to_its_last_moment_is_small() {
+        let size = size_of_future(serve_seated);
+        assert!(size <= 5 * 1024, "{size} bytes; box what is seldom needed");
+    }
 }
