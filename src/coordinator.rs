@@ -21,6 +21,7 @@ mod consumer_protocol;
 mod context;
 pub mod event;
 mod group;
+pub mod group_patterns;
 mod groups;
 pub mod held;
 pub mod input;

@@ -8,7 +8,6 @@ mod call;
 mod consumer_group_describe;
 mod consumer_group_heartbeat;
 mod convert;
-mod delegate;
 mod delete_groups;
 mod describe_groups;
 mod heartbeat;
@@ -32,11 +31,11 @@ use std::sync::Arc;
 use bytes::{Bytes, BytesMut};
 
 pub use access::Decisions;
-pub use delegate::DelegateRules;
 pub use topic_patterns::TopicPatterns;
 
 use self::access::Access;
 use self::call::Call;
+use crate::coordinator::group_patterns::GroupPatterns;
 use crate::coordinator::request::Text;
 use crate::runtime::Coordinator;
 use crate::telemetry::metrics::Metrics;
@@ -86,7 +85,8 @@ pub trait ClientUpstream: Send {
 pub struct HandlerServices {
     pub coordinator: Coordinator,
     pub cluster: ClusterWatch,
-    pub delegate: DelegateRules,
+    /// `groups.delegate`
+    pub delegate: GroupPatterns,
     pub patterns: Arc<TopicPatterns>,
     pub metrics: Arc<Metrics>,
 }

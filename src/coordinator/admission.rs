@@ -33,9 +33,13 @@ pub(super) fn admit(request: &Request, standing: Standing, settings: &Settings) 
         }
         (Standing::Live | Standing::OtherType, _) => Admission::Refuse(Response::NotOwned),
         // The upstream may know it.
-        (Standing::Unknown, Request::DescribeGroup { .. } | Request::ConsumerGroupDescribe { .. }) => {
-            Admission::Refuse(Response::NotOwned)
-        }
+        (
+            Standing::Unknown,
+            Request::DescribeGroup { .. }
+            | Request::ConsumerGroupDescribe { .. }
+            | Request::PrepareAssignment(_)
+            | Request::InstallAssignment(_),
+        ) => Admission::Refuse(Response::NotOwned),
         (Standing::Unknown, request) => match request.met_by() {
             Some(group_id) => Admission::AskFirst(group_id.clone()),
             None => Admission::Run,
@@ -89,6 +93,8 @@ impl Request {
             Self::SyncGroup(request) => Some(&request.group_id),
             Self::Heartbeat(request) => Some(&request.group_id),
             Self::ConsumerGroupHeartbeat(request) => Some(&request.group_id),
+            Self::PrepareAssignment(request) => Some(&request.group_id),
+            Self::InstallAssignment(request) => Some(&request.group_id),
             Self::LeaveGroup(request) => Some(&request.group_id),
             Self::OffsetCommit(request) => Some(&request.group_id),
             Self::OffsetFetch(request) => Some(&request.group_id),
@@ -114,6 +120,8 @@ impl Request {
             Self::SyncGroup(_)
             | Self::Heartbeat(_)
             | Self::LeaveGroup(_)
+            | Self::PrepareAssignment(_)
+            | Self::InstallAssignment(_)
             | Self::DescribeGroup { .. }
             | Self::ConsumerGroupDescribe { .. }
             | Self::ListGroups(_)

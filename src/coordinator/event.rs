@@ -59,6 +59,70 @@ pub enum Event {
         assignor: Text,
         reason: String,
     },
+    /// A target assignment is to be computed by a member or an external assignor.
+    ComputationWanted {
+        group_id: Text,
+        group_epoch: i32,
+        assignor: Text,
+    },
+    /// Somebody was told to compute it.
+    ComputationGiven {
+        group_id: Text,
+        group_epoch: i32,
+        assignor: Text,
+        member_id: Text,
+    },
+    /// Who was to compute it did not, and is not asked again for this one.
+    ComputationPassedOver {
+        group_id: Text,
+        assignor: Text,
+        member_id: Text,
+        reason: PassedOverReason,
+    },
+    /// What somebody computed is the group's target now.
+    ComputationInstalled {
+        group_id: Text,
+        /// The one that it was computed for; the group may be further.
+        group_epoch: i32,
+        assignor: Text,
+        member_id: Text,
+        /// Since it was wanted.
+        took_ms: u64,
+        members: usize,
+        /// Partitions that are to have another owner than before.
+        partitions_moved: usize,
+    },
+    /// What somebody computed was refused; the target stays.
+    ComputationRefused {
+        group_id: Text,
+        assignor: Text,
+        member_id: Text,
+        reason: Text,
+    },
+    /// Nobody was left who could compute it: a server assignor does.
+    ComputationFellBack {
+        group_id: Text,
+        assignor: Text,
+        /// The assignor that computes instead.
+        to: Text,
+        reason: FallBackReason,
+    },
+    /// A process offers to compute assignments for a group.
+    ExternalAssignorRegistered {
+        group_id: Text,
+        member_id: Text,
+        client_id: Text,
+        client_host: Text,
+        assignors: Vec<Text>,
+    },
+    /// It left, or was silent.
+    ExternalAssignorGone {
+        group_id: Text,
+        member_id: Text,
+        client_id: Text,
+        client_host: Text,
+        reason: EpochReason,
+    },
     /// Every member of a consumer group has its part of the newest target.
     ConsumerGroupSettled {
         group_id: Text,
@@ -173,6 +237,8 @@ pub enum EpochReason {
     SubscriptionChanged,
     RegexResolved,
     AssignorChanged,
+    /// A client-side assignor asked for it, or has other metadata.
+    AssignmentAsked,
     MetadataChanged,
     SessionExpired,
     RebalanceTimedOut,
@@ -184,13 +250,14 @@ pub enum EpochReason {
 
 impl EpochReason {
     /// Every reason, so that metrics can be made once at start.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::MemberJoined,
         Self::MemberLeft,
         Self::RemovedByAdmin,
         Self::SubscriptionChanged,
         Self::RegexResolved,
         Self::AssignorChanged,
+        Self::AssignmentAsked,
         Self::MetadataChanged,
         Self::SessionExpired,
         Self::RebalanceTimedOut,
@@ -208,11 +275,80 @@ impl EpochReason {
             Self::SubscriptionChanged => "subscription_changed",
             Self::RegexResolved => "regex_resolved",
             Self::AssignorChanged => "assignor_changed",
+            Self::AssignmentAsked => "assignment_asked",
             Self::MetadataChanged => "metadata_changed",
             Self::SessionExpired => "session_expired",
             Self::RebalanceTimedOut => "rebalance_timed_out",
             Self::JoinTimedOut => "join_timed_out",
             Self::SyncTimedOut => "sync_timed_out",
+        }
+    }
+}
+
+/// Why somebody who was to compute an assignment is passed over. `label` is the metric label.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum PassedOverReason {
+    /// It took longer than its rebalance timeout.
+    TimedOut,
+    /// It did not come for the group's state after it was told.
+    Silent,
+    /// It left, began anew, or was taken out.
+    Gone,
+    /// Its assignor failed.
+    Failed,
+    /// What it installed was refused too often.
+    Refused,
+    /// It no longer offers the assignor, or no longer reads the members' metadata.
+    Unfit,
+}
+
+impl PassedOverReason {
+    /// Every reason, so that metrics can be made once at start.
+    pub const ALL: [Self; 6] = [
+        Self::TimedOut,
+        Self::Silent,
+        Self::Gone,
+        Self::Failed,
+        Self::Refused,
+        Self::Unfit,
+    ];
+
+    /// The metric label.
+    #[must_use]
+    pub const fn label(self) -> &'static str {
+        match self {
+            Self::TimedOut => "timed_out",
+            Self::Silent => "silent",
+            Self::Gone => "gone",
+            Self::Failed => "failed",
+            Self::Refused => "refused",
+            Self::Unfit => "unfit",
+        }
+    }
+}
+
+/// Why a server assignor computes in the place of a client-side one. `label` is the metric label.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum FallBackReason {
+    /// Nobody offers the assignor in versions that fit.
+    NoCandidate,
+    /// Of those who do nobody was heard in time.
+    NobodyHeard,
+    /// All of them were passed over.
+    AllPassedOver,
+}
+
+impl FallBackReason {
+    /// Every reason, so that metrics can be made once at start.
+    pub const ALL: [Self; 3] = [Self::NoCandidate, Self::NobodyHeard, Self::AllPassedOver];
+
+    /// The metric label.
+    #[must_use]
+    pub const fn label(self) -> &'static str {
+        match self {
+            Self::NoCandidate => "no_candidate",
+            Self::NobodyHeard => "nobody_heard",
+            Self::AllPassedOver => "all_passed_over",
         }
     }
 }

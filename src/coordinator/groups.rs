@@ -319,6 +319,7 @@ impl Groups {
         };
         ShardView {
             groups: self.groups.values().map(view).collect(),
+            externals: Vec::new(),
             parked_joins: self.groups.values().map(Group::parked_joins).sum(),
             parked_syncs: self.groups.values().map(Group::parked_syncs).sum(),
         }

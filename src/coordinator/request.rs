@@ -3,20 +3,28 @@
 //! What a version changes in behaviour is a field here; what it changes in bytes stays in `handler`. Everything is owned
 //! (copied out of the frame), so nothing that enters state keeps a client's frame alive.
 
+mod assignment;
 mod consumer_group;
+mod view;
 
 use std::sync::Arc;
 
 use bytes::Bytes;
 use uuid::Uuid;
 
-use super::partitions::Partitions;
-use super::record::MemberState;
 use crate::wire::error_code::ErrorCode;
 
+pub use assignment::{
+    AssignedBy, ClientAssignor, InstallAssignmentRequest, InstalledMember, PrepareAssignmentRequest,
+    PrepareAssignmentResponse, PreparedMember, PreparedTopic,
+};
 pub use consumer_group::{
     AssignedTopic, ConsumerGroupDescribeResponse, ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse,
     ConsumerGroupMember, ResolvedRegex,
+};
+
+pub use view::{
+    ComputationView, ConsumerGroupView, ConsumerMemberView, ExternalAssignorView, GroupView, MemberView, ShardView,
 };
 
 /// Ids and names: shared, immutable, never a slice of a frame.
@@ -30,6 +38,8 @@ pub enum Request {
     Heartbeat(HeartbeatRequest),
     LeaveGroup(LeaveGroupRequest),
     ConsumerGroupHeartbeat(ConsumerGroupHeartbeatRequest),
+    PrepareAssignment(PrepareAssignmentRequest),
+    InstallAssignment(InstallAssignmentRequest),
     OffsetCommit(OffsetCommitRequest),
     OffsetFetch(OffsetFetchRequest),
     OffsetDelete(OffsetDeleteRequest),
@@ -64,6 +74,12 @@ pub enum Response {
     /// To a ConsumerGroupHeartbeat that changed nothing yet: it is to come again with what these patterns stand for.
     ResolveRegexes {
         patterns: Vec<Text>,
+    },
+    PrepareAssignment(PrepareAssignmentResponse),
+    InstallAssignment {
+        error: ErrorCode,
+        /// What is wrong, for people.
+        error_message: Option<Text>,
     },
     OffsetCommit(OffsetCommitResponse),
     OffsetFetch(OffsetFetchResponse),
@@ -329,74 +345,4 @@ pub struct ListedGroup {
     pub state: Text,
     /// `classic` or `consumer`.
     pub group_type: Text,
-}
-
-/// What the admin page and the gauges know of a shard.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct ShardView {
-    pub groups: Vec<GroupView>,
-    /// Requests parked in a join or a sync.
-    pub parked_joins: usize,
-    pub parked_syncs: usize,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct GroupView {
-    pub group_id: Text,
-    pub group_type: Text,
-    pub state: Text,
-    pub protocol_type: Option<Text>,
-    /// A consumer group's is its assignor.
-    pub protocol_name: Option<Text>,
-    /// A consumer group's is its epoch.
-    pub generation_id: i32,
-    pub leader: Option<Text>,
-    /// Wall clock, of the last change of state, or of a consumer group's epoch; -1 when unknown.
-    pub state_since_ms: i64,
-    pub members: Vec<MemberView>,
-    /// Members that hold an id by MEMBER_ID_REQUIRED and have not joined with it.
-    pub pending_members: usize,
-    /// Committed partitions.
-    pub offsets: usize,
-    /// Of a consumer group.
-    pub consumer: Option<ConsumerGroupView>,
-}
-
-/// How far a consumer group is on its way to its target.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ConsumerGroupView {
-    pub assignment_epoch: i32,
-    /// Partitions that members still have to give up.
-    pub partitions_to_revoke: usize,
-    /// Partitions that members are to have and have not.
-    pub partitions_to_assign: usize,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct MemberView {
-    pub member_id: Text,
-    pub group_instance_id: Option<Text>,
-    pub client_id: Text,
-    pub client_host: Text,
-    pub session_timeout_ms: i32,
-    pub rebalance_timeout_ms: i32,
-    /// The raw assignment; of protocol type `consumer` it decodes as ConsumerProtocolAssignment. Empty in a consumer group.
-    pub assignment: Bytes,
-    pub parked: bool,
-    /// Of a consumer group's member.
-    pub consumer: Option<ConsumerMemberView>,
-}
-
-/// A member of a consumer group on its way to its target.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ConsumerMemberView {
-    pub member_epoch: i32,
-    pub state: MemberState,
-    /// Whether it speaks the classic protocol.
-    pub is_classic: bool,
-    pub assigned: Arc<Partitions>,
-    /// How many partitions it still has to give up.
-    pub to_revoke: usize,
-    /// How many partitions it is to have and has not.
-    pub to_assign: usize,
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::assignor::Assignor;
+use super::group_patterns::GroupPatterns;
 use super::request::Text;
 
 /// Values of the `group.*` and `offsets.*` broker settings, and the limits of the core.
@@ -43,6 +44,12 @@ pub struct Settings {
     pub group_consumer_min_assignment_interval_ms: i32,
     /// `group.consumer.max.assignment.interval.ms`
     pub group_consumer_max_assignment_interval_ms: i32,
+    /// The rules by which groups may be, or are to be, assigned by a client-side assignor. Ours.
+    pub external_assignors: Arc<[ExternalAssignorRule]>,
+    /// `limits.assignor_metadata_max`: bytes of metadata that a client-side assignor may have for one member. Ours.
+    pub assignor_metadata_max_bytes: usize,
+    /// Bytes of metadata that it may have for all members of a group. Ours.
+    pub assignor_metadata_group_max_bytes: usize,
     /// The settings of single groups; see the methods for what holds in the end.
     pub group_configs: Arc<BTreeMap<Text, GroupConfig>>,
     /// `offset.metadata.max.bytes`, compared with the UTF-16 length as Kafka does
@@ -51,6 +58,15 @@ pub struct Settings {
     pub offsets_retention_ms: i64,
     /// `offsets.retention.check.interval.ms`
     pub offsets_retention_check_interval_ms: i64,
+}
+
+/// One entry of `assignors`: groups for which an assignor's name is known before anybody has registered it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ExternalAssignorRule {
+    pub name: Text,
+    pub groups: GroupPatterns,
+    /// Used for these groups whatever their members ask for.
+    pub always: bool,
 }
 
 /// What a group was given for itself (resource GROUP of IncrementalAlterConfigs); `None`: as the broker has it.
@@ -181,6 +197,9 @@ impl Default for Settings {
             group_consumer_assignment_interval_ms: None,
             group_consumer_min_assignment_interval_ms: 0,
             group_consumer_max_assignment_interval_ms: 15_000,
+            external_assignors: Arc::default(),
+            assignor_metadata_max_bytes: 64 * 1_024,
+            assignor_metadata_group_max_bytes: 4 * 1_024 * 1_024,
             group_configs: Arc::default(),
             offset_metadata_max_bytes: 4_096,
             offsets_retention_ms: 10_080 * 60_000,

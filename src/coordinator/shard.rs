@@ -17,7 +17,7 @@ use super::input::{Input, InspectFailure, Lsn, Now, Output, Ticket, UpstreamGrou
 use super::member_id::MemberIds;
 use super::ownership::{Ownership, Standing};
 use super::record::Record;
-use super::request::{ListGroupsResponse, Request, Response, Text};
+use super::request::{ListGroupsResponse, PrepareAssignmentResponse, Request, Response, Text};
 use super::settings::Settings;
 use super::timer::{TimerKey, Timers};
 use super::topics::Topics;
@@ -338,6 +338,13 @@ fn run(groups: &mut Groups, ownership: &Ownership, ticket: Ticket, request: Requ
         Request::SyncGroup(request) => return groups.sync(ticket, request, cx),
         Request::LeaveGroup(request) => return groups.leave(ticket, request, cx),
         Request::ConsumerGroupHeartbeat(request) => return groups.consumer_heartbeat(ticket, request, cx),
+        Request::PrepareAssignment(_) => {
+            Response::PrepareAssignment(PrepareAssignmentResponse::refusal(ErrorCode::GROUP_ID_NOT_FOUND, None))
+        }
+        Request::InstallAssignment(_) => Response::InstallAssignment {
+            error: ErrorCode::GROUP_ID_NOT_FOUND,
+            error_message: None,
+        },
         Request::Heartbeat(request) => groups.heartbeat(&request, cx),
         Request::OffsetCommit(request) => groups.commit(&request, cx),
         Request::OffsetFetch(request) => groups.fetch(&request),

@@ -33,7 +33,7 @@ impl<'a> Call<'a> {
 
     /// Whether a rule leaves the group with the upstream.
     pub(super) fn is_delegated(&self, group_id: &str) -> bool {
-        self.services.delegate.delegates(group_id)
+        self.services.delegate.matches(group_id)
     }
 
     /// The answer in the client's version; `error` is the first error in it.

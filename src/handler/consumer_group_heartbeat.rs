@@ -112,6 +112,7 @@ fn to_core(
         subscribed_topic_names: names.map(|names| names.iter().map(|name| text(name)).collect()),
         subscribed_topic_regex: optional_text(request.subscribed_topic_regex.as_ref()),
         server_assignor: optional_text(request.server_assignor.as_ref()),
+        client_assignors: None,
         topic_partitions: owned(request),
         client_id: call.caller.client_id.clone(),
         client_host: call.caller.client_host.clone(),

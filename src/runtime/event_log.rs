@@ -1,5 +1,6 @@
 //! Events of a shard, as log lines and counts.
 
+mod client_assignors;
 mod consumer_groups;
 
 use std::collections::BTreeSet;
@@ -68,6 +69,16 @@ fn log(event: &Event) {
         | Event::AssignorFailed { .. }
         | Event::ConsumerGroupSettled { .. }
         | Event::ConsumerMemberRemoved { .. } => consumer_groups::log(event),
+        Event::ComputationWanted { .. }
+        | Event::ComputationGiven { .. }
+        | Event::ComputationPassedOver { .. }
+        | Event::ComputationInstalled { .. }
+        | Event::ComputationRefused { .. }
+        | Event::ComputationFellBack { .. }
+        | Event::ExternalAssignorRegistered { .. }
+        | Event::ExternalAssignorGone { .. } => {
+            client_assignors::log(event);
+        }
         Event::GroupConverted { group_id, to, members } => {
             info!(group = &**group_id, to, members, "group changed its protocol")
         }

@@ -12,8 +12,9 @@ use super::status::Status;
 use super::{Announce, ServerError, broker_settings, open_files};
 use crate::admin::{Admin, Listening, Subject};
 use crate::config::Config;
+use crate::coordinator::group_patterns::GroupPatterns;
 use crate::coordinator::input::DeletedTopic;
-use crate::handler::{DelegateRules, HandlerServices};
+use crate::handler::HandlerServices;
 use crate::proxy;
 use crate::proxy::lanes::Lanes;
 use crate::proxy::listeners::Listeners;
@@ -134,7 +135,7 @@ impl Starting {
         let handlers = HandlerServices {
             coordinator: coordinator.clone(),
             cluster: upstream.cluster().clone(),
-            delegate: DelegateRules::new(&config.groups.delegate),
+            delegate: GroupPatterns::new(&config.groups.delegate),
             patterns: Arc::default(),
             metrics: Arc::clone(&status.metrics),
         };

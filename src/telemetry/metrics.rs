@@ -367,6 +367,14 @@ impl CoordinatorMetrics {
             | Event::AssignorFailed { .. }
             | Event::ConsumerGroupSettled { .. }
             | Event::ConsumerMemberRemoved { .. }
+            | Event::ComputationWanted { .. }
+            | Event::ComputationGiven { .. }
+            | Event::ComputationPassedOver { .. }
+            | Event::ComputationInstalled { .. }
+            | Event::ComputationRefused { .. }
+            | Event::ComputationFellBack { .. }
+            | Event::ExternalAssignorRegistered { .. }
+            | Event::ExternalAssignorGone { .. }
             | Event::GroupConverted { .. } => {}
             Event::OffsetsCommitted { count } => self.offsets_committed.inc_by(*count as u64),
             Event::OffsetsExpired { count } => self.offsets_expired.inc_by(*count as u64),

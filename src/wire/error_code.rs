@@ -43,6 +43,8 @@ impl ErrorCode {
     pub const STALE_MEMBER_EPOCH: Self = Self(113);
     pub const INVALID_REGULAR_EXPRESSION: Self = Self(128);
     pub const REBOOTSTRAP_REQUIRED: Self = Self(129);
+    /// Ours: KIP-848's dropped half names it and never numbered it. Far from Kafka's own numbers.
+    pub const INVALID_ASSIGNMENT: Self = Self(20_848);
 
     /// Whether this is NONE.
     #[must_use]
@@ -55,6 +57,9 @@ impl ErrorCode {
 impl std::fmt::Display for ErrorCode {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         use kafka_protocol::ResponseError;
+        if *self == Self::INVALID_ASSIGNMENT {
+            return f.write_str("INVALID_ASSIGNMENT");
+        }
         match ResponseError::try_from_code(self.0) {
             None => f.write_str("NONE"),
             Some(ResponseError::Unknown(code)) => write!(f, "{code}"),
@@ -83,6 +88,7 @@ mod tests {
         assert_eq!(ErrorCode::NOT_COORDINATOR.to_string(), "NOT_COORDINATOR");
         assert_eq!(ErrorCode::UNKNOWN_SERVER_ERROR.to_string(), "UNKNOWN_SERVER_ERROR");
         assert_eq!(ErrorCode::NONE.to_string(), "NONE");
+        assert_eq!(ErrorCode::INVALID_ASSIGNMENT.to_string(), "INVALID_ASSIGNMENT");
         assert_eq!(ErrorCode(159).to_string(), "159");
     }
 }

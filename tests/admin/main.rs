@@ -143,6 +143,7 @@ fn view() -> ShardView {
             offsets: 4,
             consumer: None,
         }],
+        externals: Vec::new(),
         parked_joins: 0,
         parked_syncs: 0,
     }
@@ -251,6 +252,9 @@ async fn a_consumer_group_is_shown_with_how_far_it_is() {
     group.group_type = "consumer".into();
     group.consumer = Some(ConsumerGroupView {
         assignment_epoch: 3,
+        computed_by: None,
+        assignor_error: 0,
+        computation: None,
         partitions_to_revoke: 1,
         partitions_to_assign: 2,
     });

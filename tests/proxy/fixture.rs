@@ -9,9 +9,10 @@ use convoke::config::{
     AdminConfig, Config, GroupsConfig, HostPort, LimitsConfig, ListenConfig, LogConfig, NodePorts, StoreConfig,
     UpstreamConfig,
 };
+use convoke::coordinator::group_patterns::GroupPatterns;
 use convoke::coordinator::request::Text;
 use convoke::coordinator::settings::Settings;
-use convoke::handler::{DelegateRules, HandlerServices};
+use convoke::handler::HandlerServices;
 use convoke::proxy;
 use convoke::proxy::lanes::Lanes;
 use convoke::proxy::listeners::Listeners;
@@ -90,7 +91,7 @@ impl Fixture {
         let handlers = HandlerServices {
             coordinator,
             cluster: upstream.cluster().clone(),
-            delegate: DelegateRules::new(&config.groups.delegate),
+            delegate: GroupPatterns::new(&config.groups.delegate),
             patterns: Arc::default(),
             metrics: Arc::clone(&metrics),
         };

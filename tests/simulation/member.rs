@@ -161,6 +161,7 @@ impl Member {
             subscribed_topic_names: None,
             subscribed_topic_regex: None,
             server_assignor: None,
+            client_assignors: None,
             topic_partitions: None,
             client_id: self.name.as_str().into(),
             client_host: "/127.0.0.1".into(),

@@ -85,6 +85,9 @@ impl ConsumerGroup {
             offsets: 0,
             consumer: Some(ConsumerGroupView {
                 assignment_epoch: self.target_epoch,
+                computed_by: None,
+                assignor_error: 0,
+                computation: None,
                 partitions_to_revoke: self.members.iter().map(held).sum(),
                 partitions_to_assign: self.members.iter().map(|member| self.missing(member)).sum(),
             }),

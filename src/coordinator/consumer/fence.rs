@@ -10,7 +10,8 @@ use crate::coordinator::event::{EpochReason, Event};
 use crate::coordinator::held::HeldPartitions;
 use crate::coordinator::record::{ConsumerGroupRecord, ConsumerMemberValue, CurrentAssignmentValue};
 use crate::coordinator::request::{
-    ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse, LeavingMember, LeftMember, Response, Text,
+    AssignedBy, ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse, LeavingMember, LeftMember, Response,
+    Text,
 };
 use crate::coordinator::timer::GroupTimer;
 use crate::wire::error_code::ErrorCode;
@@ -232,5 +233,7 @@ fn left(request: &ConsumerGroupHeartbeatRequest) -> Response {
         member_epoch: request.member_epoch,
         heartbeat_interval_ms: 0,
         assignment: None,
+        assigned_by: AssignedBy::default(),
+        should_compute_assignment: false,
     })
 }

@@ -11,7 +11,7 @@ use crate::coordinator::input::Ticket;
 use crate::coordinator::partitions::Partitions;
 use crate::coordinator::record::{ConsumerGroupRecord, ConsumerMemberValue, MemberState};
 use crate::coordinator::request::{
-    ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse, ResolvedRegex, Response, Text,
+    AssignedBy, ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse, ResolvedRegex, Response, Text,
 };
 use crate::coordinator::settings::Settings;
 use crate::coordinator::timer::GroupTimer;
@@ -45,6 +45,8 @@ pub(in crate::coordinator) fn heartbeat_refusal(error: ErrorCode, error_message:
         member_epoch: 0,
         heartbeat_interval_ms: 0,
         assignment: None,
+        assigned_by: AssignedBy::default(),
+        should_compute_assignment: false,
     })
 }
 
@@ -294,6 +296,8 @@ impl ConsumerGroup {
             member_epoch: member.map_or(0, |member| member.current.member_epoch),
             heartbeat_interval_ms: cx.settings.consumer_heartbeat_interval_ms(&self.id),
             assignment: assigned.filter(|_| tell_assignment),
+            assigned_by: AssignedBy::default(),
+            should_compute_assignment: false,
         })
     }
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::Text;
+use super::assignment::{AssignedBy, ClientAssignor};
 use crate::coordinator::partitions::Partitions;
 use crate::wire::error_code::ErrorCode;
 
@@ -21,6 +22,8 @@ pub struct ConsumerGroupHeartbeatRequest {
     /// v1+. Empty for none.
     pub subscribed_topic_regex: Option<Text>,
     pub server_assignor: Option<Text>,
+    /// v1+, of our own: the assignors that the member can run, in its order of preference; empty for none any more.
+    pub client_assignors: Option<Vec<ClientAssignor>>,
     /// What the member owns.
     pub topic_partitions: Option<Partitions>,
     pub client_id: Text,
@@ -62,6 +65,10 @@ pub struct ConsumerGroupHeartbeatResponse {
     pub heartbeat_interval_ms: i32,
     /// `None` while nothing changed.
     pub assignment: Option<Arc<Partitions>>,
+    /// Beside `assignment`: what its assignor says to the member.
+    pub assigned_by: AssignedBy,
+    /// Whether the member is to compute the group's next assignment.
+    pub should_compute_assignment: bool,
 }
 
 /// One group of a ConsumerGroupDescribe request.

@@ -77,6 +77,7 @@ pub(super) fn beat_of(member_id: &str, member_epoch: i32) -> ConsumerGroupHeartb
         subscribed_topic_names: None,
         subscribed_topic_regex: None,
         server_assignor: None,
+        client_assignors: None,
         topic_partitions: None,
         client_id: "client".into(),
         client_host: "/10.0.0.1".into(),

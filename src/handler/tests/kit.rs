@@ -9,10 +9,11 @@ use tokio::sync::{Mutex, watch};
 use uuid::Uuid;
 
 use crate::config::HostPort;
+use crate::coordinator::group_patterns::GroupPatterns;
 use crate::coordinator::input::{Presence, UpstreamGroup};
 use crate::coordinator::request::Text;
 use crate::coordinator::settings::Settings;
-use crate::handler::{Answer, Caller, ClientUpstream, Decisions, DelegateRules, HandlerServices, handle};
+use crate::handler::{Answer, Caller, ClientUpstream, Decisions, HandlerServices, handle};
 use crate::runtime::{Coordinator, CoordinatorParts, GroupInspector, InspectionFuture, TopicChecker};
 use crate::store::StateStore;
 use crate::store::memory::MemoryStore;
@@ -183,7 +184,7 @@ impl Setup {
             services: HandlerServices {
                 coordinator,
                 cluster: ClusterWatch::fixed(cluster),
-                delegate: DelegateRules::new(&[format!("{DELEGATED}*")]),
+                delegate: GroupPatterns::new(&[format!("{DELEGATED}*")]),
                 patterns: Arc::default(),
                 metrics,
             },

@@ -51,6 +51,7 @@ fn groups_are_counted_by_type_and_state_and_vanish_from_the_count() {
     };
     let view = ShardView {
         groups: vec![group("Stable"), group("Empty"), group("Empty")],
+        externals: Vec::new(),
         parked_joins: 4,
         parked_syncs: 0,
     };
@@ -101,12 +102,16 @@ fn consumer_groups_are_counted_by_state_member_and_partition() {
         offsets: 0,
         consumer: Some(ConsumerGroupView {
             assignment_epoch: 4,
+            computed_by: None,
+            assignor_error: 0,
+            computation: None,
             partitions_to_revoke: 2,
             partitions_to_assign: 1,
         }),
     };
     let view = ShardView {
         groups: vec![group],
+        externals: Vec::new(),
         parked_joins: 0,
         parked_syncs: 0,
     };
