@@ -133,3 +133,10 @@ pub fn response(api_key: i16, version: i16, body: Bytes, addresses: &dyn Address
         _ => Ok(body),
     }
 }
+
+/// The topics that an answer to Metadata says exist, each with the number of its partitions.
+///
+/// # Errors [`Malformed`] if it cannot be read.
+pub fn topics_in_metadata(version: i16, body: &[u8]) -> Result<Vec<(&str, usize)>, Malformed> {
+    Ok(metadata::topics(version, body)?)
+}

@@ -240,6 +240,20 @@ impl ClusterWatch {
         }
     }
 
+    /// Topics that a broker has just named, each with the number of its partitions: what the picture does not show of them is
+    /// asked for singly, and told as soon as it is known.
+    pub fn seen<'a>(&self, topics: impl Iterator<Item = (&'a str, usize)>) {
+        let picture = self.snapshot();
+        for (name, partitions) in topics {
+            match picture.topics.by_name.get(name) {
+                Some(known) if usize::try_from(known.partitions).is_ok_and(|known| known >= partitions) => {}
+                Some(known) => self.lookup.want(TopicKey::Grown(known.name.clone())),
+                None if is_legal_topic(name) => self.lookup.want(TopicKey::Name(Text::from(name))),
+                None => {}
+            }
+        }
+    }
+
     /// The working connection to a node.
     ///
     /// # Errors

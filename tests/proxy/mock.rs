@@ -28,6 +28,9 @@ const CLIENT_ID_AT: usize = 14;
 /// Node ids and addresses.
 pub type Nodes = Arc<Mutex<BTreeMap<i32, SocketAddr>>>;
 
+/// Requests for Metadata, whole.
+pub type Questions = Arc<Mutex<Vec<Vec<u8>>>>;
+
 /// The value of a setting, to be set before Convoke reads it.
 pub type Authorizer = Arc<Mutex<&'static str>>;
 
@@ -39,6 +42,8 @@ pub struct Mock {
     pub nodes: Nodes,
     /// Its `authorizer.class.name`: by itself, none.
     pub authorizer: Authorizer,
+    /// What Convoke asked of the cluster.
+    pub questions: Questions,
     clients: mpsc::Receiver<Raw>,
     accepting: JoinHandle<()>,
 }
@@ -56,11 +61,18 @@ impl Mock {
         let address = listener.local_addr().expect("bound");
         let (sender, clients) = mpsc::channel(64);
         let authorizer = Authorizer::default();
-        let accepting = tokio::spawn(accept(listener, Arc::clone(&nodes), Arc::clone(&authorizer), sender));
+        let questions = Questions::default();
+        let told = Told {
+            nodes: Arc::clone(&nodes),
+            authorizer: Arc::clone(&authorizer),
+            questions: Arc::clone(&questions),
+        };
+        let accepting = tokio::spawn(accept(listener, told, sender));
         Self {
             address,
             nodes,
             authorizer,
+            questions,
             clients,
             accepting,
         }
@@ -97,14 +109,21 @@ impl Drop for Mock {
     }
 }
 
-async fn accept(listener: TcpListener, nodes: Nodes, authorizer: Authorizer, clients: mpsc::Sender<Raw>) {
+/// What Convoke's own connections are about.
+#[derive(Debug, Clone)]
+struct Told {
+    nodes: Nodes,
+    authorizer: Authorizer,
+    questions: Questions,
+}
+
+async fn accept(listener: TcpListener, told: Told, clients: mpsc::Sender<Raw>) {
     while let Ok((stream, _)) = listener.accept().await {
-        let (nodes, clients) = (Arc::clone(&nodes), clients.clone());
-        let authorizer = Arc::clone(&authorizer);
+        let (told, clients) = (told.clone(), clients.clone());
         tokio::spawn(async move {
             match belongs_to_a_client(&stream).await {
                 Some(true) => drop(clients.send(Raw::new(stream)).await),
-                Some(false) => answer_convoke(Raw::new(stream), &nodes, &authorizer).await,
+                Some(false) => answer_convoke(Raw::new(stream), &told).await,
                 None => {}
             }
         });
@@ -127,7 +146,7 @@ async fn belongs_to_a_client(stream: &TcpStream) -> Option<bool> {
     }
 }
 
-async fn answer_convoke(mut convoke: Raw, nodes: &Nodes, authorizer: &Mutex<&'static str>) {
+async fn answer_convoke(mut convoke: Raw, told: &Told) {
     loop {
         let mut first = [0];
         match convoke.stream.peek(&mut first).await {
@@ -138,12 +157,15 @@ async fn answer_convoke(mut convoke: Raw, nodes: &Nodes, authorizer: &Mutex<&'st
         let (key, version, id) = frames::head(&request);
         let body = match key {
             API_VERSIONS => encode(&api_versions(), version),
-            METADATA => metadata(&nodes.lock().expect("not poisoned").clone(), version),
+            METADATA => {
+                told.questions.lock().expect("not poisoned").push(request.clone());
+                metadata(&told.nodes.lock().expect("not poisoned").clone(), version)
+            }
             SASL_HANDSHAKE => {
                 let plain = SaslHandshakeResponse::default().with_mechanisms(vec![StrBytes::from_static_str("PLAIN")]);
                 encode(&plain, version)
             }
-            DESCRIBE_CONFIGS => encode(&settings(*authorizer.lock().expect("not poisoned")), version),
+            DESCRIBE_CONFIGS => encode(&settings(*told.authorizer.lock().expect("not poisoned")), version),
             SASL_AUTHENTICATE => encode(&SaslAuthenticateResponse::default(), version),
             // Whoever asks more is left waiting.
             _ => continue,

@@ -4,10 +4,11 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use convoke::config::{HostPort, NodePorts};
 use kafka_protocol::messages::MetadataResponse;
-use kafka_protocol::protocol::Decodable;
+use kafka_protocol::messages::metadata_response::MetadataResponseTopic;
+use kafka_protocol::protocol::{Decodable, Encodable, StrBytes};
 
 use crate::fixture::Fixture;
 use crate::frames::{list_offsets, offsets, request, response};
@@ -141,4 +142,35 @@ async fn a_request_that_changes_topics_has_the_cluster_looked_at_soon() {
     upstream.send(&answer).await;
     assert_eq!(client.frame().await, answer);
     listener_of_second(&fixture).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_topic_that_an_answer_names_first_is_asked_for_at_once() {
+    let mut fixture = Fixture::start().await;
+    let (mut client, mut upstream) = fixture.client_and_upstream().await;
+    for (error, name) in [(3, "not-yet-made"), (0, "made-just-now")] {
+        let ask = request(METADATA, 1, 9, &[0xff; 4]);
+        client.send(&ask).await;
+        assert_eq!(upstream.frame().await, ask);
+        let topic = MetadataResponseTopic::default()
+            .with_error_code(error)
+            .with_name(Some(StrBytes::from_static_str(name).into()));
+        let answer = MetadataResponse::default().with_topics(vec![topic]);
+        let mut body = BytesMut::new();
+        answer.encode(&mut body, 1).expect("writable");
+        upstream.send(&response(METADATA, 1, 9, &body)).await;
+        client.frame().await;
+    }
+    let asked_for = |name: &str| {
+        let questions = fixture.mock.questions.lock().expect("not poisoned");
+        let names = |question: &Vec<u8>| question.windows(name.len()).any(|bytes| bytes == name.as_bytes());
+        questions.iter().any(names)
+    };
+    let asked = async {
+        while !asked_for("made-just-now") {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    soon("a question for the new topic", asked).await;
+    assert!(!asked_for("not-yet-made"));
 }

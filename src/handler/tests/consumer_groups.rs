@@ -6,7 +6,7 @@ use kafka_protocol::messages::offset_fetch_request::OffsetFetchRequestGroup;
 use kafka_protocol::messages::{
     ConsumerGroupDescribeRequest, ConsumerGroupDescribeResponse, ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse, DescribeGroupsRequest, DescribeGroupsResponse, ListGroupsRequest,
-    ListGroupsResponse, OffsetCommitResponse, OffsetFetchRequest, OffsetFetchResponse,
+    ListGroupsResponse, MetadataResponse, OffsetCommitResponse, OffsetFetchRequest, OffsetFetchResponse,
 };
 
 use super::access::rules::{DESCRIBE, READ, Rules, upstream};
@@ -133,6 +133,45 @@ async fn a_pattern_is_resolved_with_the_first_heartbeat() {
     let member = &described.groups[0].members[0];
     assert_eq!(member.subscribed_topic_regex.as_deref(), Some("pay.*"));
     assert!(member.subscribed_topic_names.is_empty());
+}
+
+#[tokio::test]
+async fn a_pattern_stands_only_for_topics_that_its_user_may_describe() {
+    let setup = checking().await;
+    let request = join("g", 1)
+        .with_subscribed_topic_names(None)
+        .with_subscribed_topic_regex(Some(string("[op].*")));
+    let body = encode(&request, 1);
+    // The second user gets what the first found, as far as that one's own rights go, and nobody gets what nobody could tell.
+    for (topics, expected) in [
+        (&["payments"][..], &[PAYMENTS][..]),
+        (&["orders"], &[ORDERS]),
+        (&["orders", "payments"], &[ORDERS, PAYMENTS]),
+        (&[], &[]),
+    ] {
+        forget(&setup).await;
+        let mut rules = Rules::group(READ | DESCRIBE);
+        rules.topics = topics.iter().map(|name| (*name, DESCRIBE)).collect();
+        let mut upstream = upstream(rules);
+        let exchanged = setup.exchange(CONSUMER_GROUP_HEARTBEAT, 1, body.clone(), &mut upstream);
+        let (response, _): (ConsumerGroupHeartbeatResponse, _) = exchanged.await;
+        assert_eq!(response.error_code, 0, "{topics:?}: {:?}", response.error_message);
+        let assigned = response.assignment.expect("assigned at once").topic_partitions;
+        let ids: Vec<_> = assigned.iter().map(|topic| topic.topic_id).collect();
+        assert_eq!(ids, expected, "{topics:?}");
+        let leave = encode(&beat("g", "me", -1), 1);
+        setup.handle(CONSUMER_GROUP_HEARTBEAT, 1, leave, &mut upstream).await;
+    }
+    // Somebody may join the group whose topics cannot be asked about.
+    forget(&setup).await;
+    let rules = Rules::group(READ | DESCRIBE);
+    let mut deaf = Upstream::answering(move |asked| match asked.api_key {
+        METADATA => encode(&MetadataResponse::default(), asked.version),
+        _ => rules.answer(asked),
+    });
+    let exchanged = setup.exchange(CONSUMER_GROUP_HEARTBEAT, 1, body, &mut deaf);
+    let (response, _): (ConsumerGroupHeartbeatResponse, _) = exchanged.await;
+    assert_eq!((response.error_code, response.assignment), (15, None));
 }
 
 #[tokio::test]

@@ -7,7 +7,12 @@ use super::responses::{Responses, parse_head};
 use super::slot::Forwarded;
 use crate::config::HostPort;
 use crate::proxy::rewrite::{self, Addresses, RewriteError};
+use crate::wire::api;
 use crate::wire::frame::LENGTH_SIZE;
+
+/// Answers to Metadata up to here are looked through for new topics: some hundred partitions of the topics that a client uses,
+/// and not the list of all topics of a large cluster, which is looked at here as well.
+const READ_FOR_TOPICS_MAX: usize = 64 << 10;
 
 impl Responses<'_> {
     /// Sends the next frame, which the buffer can hold, with its addresses changed; it seldom has any.
@@ -33,6 +38,9 @@ impl Responses<'_> {
         let head = parse_head(forwarded.api_key, forwarded.api_version, &frame)?;
         let body = frame.slice(LENGTH_SIZE + head.body_offset..);
         let changed = self.rewritten(forwarded, &body)?;
+        if forwarded.api_key == api::METADATA && body.len() <= READ_FOR_TOPICS_MAX {
+            self.see_topics(forwarded.api_version, &body);
+        }
         if changed == body {
             return self.emit(&frame).await;
         }
@@ -46,6 +54,14 @@ impl Responses<'_> {
         out.put_slice(head);
         out.put_slice(&changed);
         self.emit(&out).await
+    }
+
+    /// A topic that nobody here knows was created a moment ago, maybe by the very question. What cannot be read is for the client
+    /// to complain of.
+    fn see_topics(&self, version: i16, body: &[u8]) {
+        if let Ok(topics) = rewrite::topics_in_metadata(version, body) {
+            self.ctx.services.cluster.seen(topics.into_iter());
+        }
     }
 
     fn rewritten(&self, forwarded: &Forwarded, body: &Bytes) -> Result<Bytes, End> {

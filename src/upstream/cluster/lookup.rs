@@ -71,6 +71,14 @@ impl Lookup {
         Self { questions, answers }
     }
 
+    /// Asks without waiting: what is found is in the picture soon. While too many questions wait, this one is not asked.
+    pub fn want(&self, key: TopicKey) {
+        if self.answers.recall(&key).is_none() {
+            let (reply, _) = oneshot::channel();
+            let _ = self.questions.try_send(Question { key, reply });
+        }
+    }
+
     pub async fn find(&self, key: TopicKey) -> Found {
         if let Some(found) = self.answers.recall(&key) {
             return found;

@@ -52,7 +52,7 @@ impl Rules {
         self.topics.get(name).copied().unwrap_or_default()
     }
 
-    pub(super) fn answer(&self, asked: &Asked) -> Bytes {
+    pub(in crate::handler::tests) fn answer(&self, asked: &Asked) -> Bytes {
         match asked.api_key {
             DESCRIBE_GROUPS => self.describe_groups(asked),
             HEARTBEAT => {

@@ -85,6 +85,28 @@ fn metadata() {
 }
 
 #[test]
+fn topics_in_metadata_are_those_that_exist() {
+    let answers: Vec<_> = golden().into_iter().filter(|golden| golden.api_key == 3).collect();
+    assert!(answers.iter().any(|golden| !existing(golden).is_empty()));
+    for golden in answers {
+        let read = super::super::topics_in_metadata(golden.version, &golden.body).expect("readable");
+        let read: Vec<_> = read.into_iter().map(|(name, count)| (name.to_owned(), count)).collect();
+        assert_eq!(read, existing(&golden), "{golden}");
+        for len in 0..golden.body.len() {
+            let _ = super::super::topics_in_metadata(golden.version, &golden.body[..len]);
+        }
+    }
+}
+
+fn existing(golden: &Golden) -> Vec<(String, usize)> {
+    let answer: MetadataResponse = decode(golden, golden.body.clone());
+    let topics = answer.topics.iter().filter(|topic| matches!(topic.error_code, 0 | 5));
+    topics
+        .filter_map(|topic| Some((topic.name.as_ref()?.to_string(), topic.partitions.len())))
+        .collect()
+}
+
+#[test]
 fn find_coordinator() {
     compare::<FindCoordinatorResponse>(
         10,
