@@ -31,7 +31,7 @@ fuzz: need-rust
 	$(call need,c++,apt-get install g++)
 	tests/fuzz/run.sh $(ARGS)
 
-# Convoke beside a direct connection, HAProxy and Kafka's own coordinator: some fifteen minutes on a machine that does nothing else.
+# Convoke beside a direct connection, HAProxy and Kafka's own coordinator: some twenty minutes on a machine that does nothing else.
 # ARGS goes to the program; ARGS=--help lists what it takes. What is measured on disk is measured in target/bench.
 bench: export TMPDIR := $(CURDIR)/target/bench/tmp
 bench: export PATH := $(PATH):/usr/sbin

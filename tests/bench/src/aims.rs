@@ -1,8 +1,9 @@
 //! What Convoke is meant to reach, each aim a ratio or a size that is not to be exceeded (or gone below).
 
 use crate::assignors::Case;
-use crate::results::Results;
+use crate::results::{Results, Row as _};
 use crate::rig::Route;
+use crate::settle;
 use crate::work::{Figure, Work};
 
 /// An aim beside what was measured.
@@ -19,7 +20,7 @@ const THROUGHPUT_TOLERANCE: f64 = 0.03;
 
 /// All aims for which something was measured.
 #[must_use]
-pub fn outcomes(results: &Results, assignors: &Results<Case>) -> Vec<Outcome> {
+pub fn outcomes(results: &Results, settling: &Results<settle::Case>, assignors: &Results<Case>) -> Vec<Outcome> {
     let relay_cpu = [
         (Work::Produce1K, 1.0),
         (Work::Produce64K, 0.85),
@@ -47,6 +48,12 @@ pub fn outcomes(results: &Results, assignors: &Results<Case>) -> Vec<Outcome> {
             0.25,
         ),
         (
+            Work::ConsumerHeartbeat,
+            Figure::CpuUsPerRequest,
+            "CPU a ConsumerGroupHeartbeat against the broker's",
+            0.25,
+        ),
+        (
             Work::OffsetCommit,
             Figure::CpuUsPerRequest,
             "CPU a commit against the broker's",
@@ -69,6 +76,21 @@ pub fn outcomes(results: &Results, assignors: &Results<Case>) -> Vec<Outcome> {
         let ratio = results.ratio(work, figure, Route::Convoke, Route::Direct);
         at_most(what.to_owned(), limit, ratio)
     });
+    let settling = settle::Case::LARGE.into_iter().flat_map(|case| {
+        let ratio = |figure| settling.ratio(case, figure, Route::Convoke, Route::Direct);
+        [
+            at_most(
+                format!("{case}: time to settle against the broker's"),
+                0.2,
+                ratio(Figure::SettleMs),
+            ),
+            below(
+                format!("{case}: heartbeats against the broker's"),
+                1.0,
+                ratio(Figure::Heartbeats),
+            ),
+        ]
+    });
     let memory = [
         (Figure::IdleResidentMb, "resident MB when idle", 20.0),
         (Figure::KilobytesPerConnection, "resident KB a connection", 10.0),
@@ -89,12 +111,12 @@ pub fn outcomes(results: &Results, assignors: &Results<Case>) -> Vec<Outcome> {
     ]
     .map(|(case, limit)| {
         at_most(
-            format!("uniform, subscriptions {}, {}: ms", case.subscriptions, case.change),
+            format!("{}: ms", case.title()),
             limit,
             assignors.median(case, Route::Convoke, Figure::AssignMs),
         )
     });
-    let ours = relay.chain(coordinator).chain(memory).chain(assignors);
+    let ours = relay.chain(coordinator).chain(settling).chain(memory).chain(assignors);
     ours.flatten().collect()
 }
 
@@ -104,6 +126,15 @@ fn at_most(what: String, limit: f64, measured: Option<f64>) -> Option<Outcome> {
         aim: format!("at most {limit:.2}"),
         measured,
         reached: measured <= limit,
+    })
+}
+
+fn below(what: String, limit: f64, measured: Option<f64>) -> Option<Outcome> {
+    measured.map(|measured| Outcome {
+        what,
+        aim: format!("below {limit:.2}"),
+        measured,
+        reached: measured < limit,
     })
 }
 
@@ -124,11 +155,17 @@ mod tests {
     fn an_aim_is_judged_only_where_both_sides_were_measured() {
         let mut results = Results::default();
         results.record(Work::Heartbeat, Route::Convoke, [(Figure::CpuUsPerRequest, 5.0)].into());
-        let outcomes = |results: &Results| outcomes(results, &Results::default());
+        let outcomes = |results: &Results| outcomes(results, &Results::default(), &Results::default());
         assert_eq!(outcomes(&results), []);
         results.record(Work::Heartbeat, Route::Direct, [(Figure::CpuUsPerRequest, 16.0)].into());
         let outcomes = outcomes(&results);
         assert_eq!(outcomes.len(), 1);
         assert!(!outcomes[0].reached, "{outcomes:?}");
+    }
+
+    #[test]
+    fn as_many_heartbeats_are_not_fewer() {
+        let reached = |measured| below(String::new(), 1.0, Some(measured)).map(|outcome| outcome.reached);
+        assert_eq!((reached(0.99), reached(1.0)), (Some(true), Some(false)));
     }
 }

@@ -97,6 +97,15 @@ impl Row for Case {
     fn key(self) -> String {
         format!("{}_{}_{}", self.assignor.name(), self.subscriptions, self.change)
     }
+
+    fn title(self) -> String {
+        format!(
+            "{}, subscriptions {}, {}",
+            self.assignor.name(),
+            self.subscriptions,
+            self.change
+        )
+    }
 }
 
 impl Subscriptions {

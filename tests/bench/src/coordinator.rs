@@ -1,10 +1,11 @@
-//! Heartbeat, OffsetCommit and OffsetFetch at the broker's own coordinator and at Convoke.
+//! Heartbeats of both protocols, OffsetCommit and OffsetFetch at the broker's own coordinator and at Convoke.
 
 use std::collections::BTreeMap;
 
 use convoke_support::Result;
 
 use crate::closed_loop::Repeated;
+use crate::consumer::{self, Consumer};
 use crate::group::{self, Member};
 use crate::messages;
 use crate::rig::{Rig, Route};
@@ -19,10 +20,11 @@ const TOPIC: &str = "bench-offsets";
 #[derive(Debug)]
 pub struct Groups {
     members: BTreeMap<Route, Vec<Member>>,
+    consumers: BTreeMap<Route, Vec<Consumer>>,
 }
 
 impl Groups {
-    /// Joins `count` groups at each of the routes that are coordinators, and commits once for each.
+    /// Joins `count` groups of each protocol at each of the routes that are coordinators, and commits once for each classic one.
     ///
     /// # Errors
     /// When a member cannot join.
@@ -30,6 +32,7 @@ impl Groups {
         let mut broker = Client::connect(rig.address(Route::Direct)?)?;
         messages::create_topic(&mut broker, TOPIC, PARTITIONS, &[])?;
         let mut members: BTreeMap<Route, Vec<Member>> = BTreeMap::new();
+        let mut consumers: BTreeMap<Route, Vec<Consumer>> = BTreeMap::new();
         for &route in routes {
             let mut client = Client::connect(rig.address(route)?)?;
             for number in 0..count {
@@ -38,9 +41,12 @@ impl Groups {
                 let answer = client.exchange(&frame(&commit, messages::OFFSET_COMMIT)?)?;
                 messages::verify_offset_commit(&answer)?;
                 members.entry(route).or_default().push(member);
+                let group_id = format!("bench-consumer-{}-{number}", route.name());
+                let consumer = consumer::join_alone(&mut client, &group_id, TOPIC, usize::try_from(PARTITIONS)?)?;
+                consumers.entry(route).or_default().push(consumer);
             }
         }
-        Ok(Self { members })
+        Ok(Self { members, consumers })
     }
 
     /// The requests of a work at a coordinator, one a member; none for works of another kind.
@@ -48,6 +54,10 @@ impl Groups {
     /// # Errors
     /// When one cannot be encoded.
     pub fn requests(&self, work: Work, route: Route) -> Result<Vec<Repeated>> {
+        if work == Work::ConsumerHeartbeat {
+            let consumers = self.consumers.get(&route).into_iter().flatten();
+            return consumers.map(consumer_heartbeat).collect();
+        }
         let members = self.members.get(&route).into_iter().flatten();
         members.filter_map(|member| request(work, member).transpose()).collect()
     }
@@ -77,4 +87,12 @@ fn request(work: Work, member: &Member) -> Result<Option<Repeated>> {
         verify,
         walk: None,
     }))
+}
+
+fn consumer_heartbeat(consumer: &Consumer) -> Result<Repeated> {
+    Ok(Repeated {
+        frame: frame(&consumer.heartbeat(), consumer::HEARTBEAT)?,
+        verify: consumer::verify_heartbeat,
+        walk: None,
+    })
 }

@@ -20,7 +20,7 @@ const PROTOCOL_TYPE: &str = "consumer";
 const PROTOCOL: &str = "range";
 
 /// As long as a broker allows by default: members outlive the pauses between their rounds.
-const SESSION_TIMEOUT_MS: i32 = 1_800_000;
+pub const SESSION_TIMEOUT_MS: i32 = 1_800_000;
 const REBALANCE_TIMEOUT_MS: i32 = 60_000;
 
 /// How long a coordinator may take to load or to be elected.

@@ -5,10 +5,10 @@
 //! | [`options`] | the command line |
 //! | [`work`] | the kinds of work and the figures that they give |
 //! | [`rig`], [`haproxy`] | the broker and what stands in front of it |
-//! | [`wire`], [`messages`], [`group`] | requests and answers |
-//! | [`link`], [`expectation`], [`closed_loop`] | a load that costs little and checks every answer |
+//! | [`wire`], [`messages`], [`group`], [`consumer`] | requests and answers, members of either protocol |
+//! | [`link`], [`caller`], [`expectation`], [`closed_loop`] | a load that costs little and checks every answer |
 //! | [`assignors`] | the assignors, beside Kafka's own classes |
-//! | [`data_path`], [`coordinator`], [`storm`], [`memory`] | the works |
+//! | [`data_path`], [`coordinator`], [`storm`], [`settle`], [`memory`] | the works |
 //! | [`measure`], [`usage`], [`machine`] | what a stretch of work took, and where |
 //! | [`results`], [`aims`], [`report`] | medians, aims, tables |
 //!
@@ -16,7 +16,9 @@
 
 mod aims;
 mod assignors;
+mod caller;
 mod closed_loop;
+mod consumer;
 mod coordinator;
 mod data_path;
 mod expectation;
@@ -31,6 +33,7 @@ mod options;
 mod report;
 mod results;
 mod rig;
+mod settle;
 mod storm;
 mod usage;
 mod wire;
@@ -68,10 +71,15 @@ fn run(options: Options) -> Result<()> {
     let mut results = Results::default();
     if Work::ALL
         .into_iter()
-        .any(|work| work.needs_rig() && options.includes(work))
+        .any(|work| work.shares_rig() && options.includes(work))
     {
         with_rig(&options, &mut results)?;
     }
+    let settling = if options.includes(Work::Settle) {
+        settle::measure(&options)?
+    } else {
+        Results::default()
+    };
     let assignors = if options.includes(Work::Assignors) {
         assignors::measure(options.rounds, &options.coordinators())?
     } else {
@@ -82,6 +90,7 @@ fn run(options: Options) -> Result<()> {
         options,
         machine,
         results,
+        settling,
         assignors,
     };
     let output = &report.options.output;
@@ -96,7 +105,7 @@ fn run(options: Options) -> Result<()> {
     Ok(())
 }
 
-/// Measures everything that is asked of running servers.
+/// Measures everything for which one set of servers does.
 fn with_rig(options: &Options, results: &mut Results) -> Result<()> {
     let started = Instant::now();
     eprintln!("starting Kafka {} and what stands in front of it", rig::KAFKA_VERSION);
@@ -117,6 +126,9 @@ fn with_rig(options: &Options, results: &mut Results) -> Result<()> {
     Ok(())
 }
 
+/// Produced data goes before it is written back to disk.
+const SHORT_LIVED: (&str, &str) = ("log.retention.check.interval.ms", "1000");
+
 struct Bench<'a> {
     options: &'a Options,
     topics: Topics,
@@ -126,7 +138,7 @@ struct Bench<'a> {
 
 impl<'a> Bench<'a> {
     fn prepare(options: &'a Options) -> Result<Self> {
-        let rig = Rig::start(&options.program, &options.set, &options.routes)?;
+        let rig = Rig::start(&options.program, &options.set, &options.routes, &[SHORT_LIVED])?;
         let topics = Topics::prepare(&mut Client::connect(rig.address(Route::Direct)?)?)
             .map_err(|error| format!("cannot prepare the topics: {error}"))?;
         let groups = Groups::prepare(&rig, &options.coordinators(), options.groups)
@@ -141,13 +153,12 @@ impl<'a> Bench<'a> {
 
     fn round(&mut self, round: u32, record: &mut impl FnMut(Work, Route, Sample)) -> Result<()> {
         for work in Work::ALL {
-            if !work.needs_rig() || !self.options.includes(work) {
+            if !work.shares_rig() || !self.options.includes(work) {
                 continue;
             }
             let mut routes = match work {
-                Work::Heartbeat | Work::OffsetCommit | Work::OffsetFetch | Work::JoinStorm => {
-                    self.options.coordinators()
-                }
+                Work::JoinStorm => self.options.coordinators(),
+                _ if Work::COORDINATOR.contains(&work) => self.options.coordinators(),
                 _ => self.options.routes.clone(),
             };
             // Nobody is always the first after a pause.
@@ -173,7 +184,7 @@ impl<'a> Bench<'a> {
             Work::JoinStorm => {
                 return storm::round(address, server, &format!("bench-storm-{}-{round}", route.name())).map(Some);
             }
-            Work::Heartbeat | Work::OffsetCommit | Work::OffsetFetch => self.groups.requests(work, route)?,
+            _ if Work::COORDINATOR.contains(&work) => self.groups.requests(work, route)?,
             _ => self.topics.requests(work)?,
         };
         measure::closed_loop(address, server, requests, self.options.stretch()).map(Some)

@@ -45,12 +45,7 @@ const COMMITTED_OFFSET: i64 = 1_234_567;
 ///
 /// # Errors
 /// When it cannot be created.
-pub fn create_topic(
-    client: &mut Client,
-    name: &'static str,
-    partitions: i32,
-    configs: &[(&str, &str)],
-) -> Result<Uuid> {
+pub fn create_topic(client: &mut Client, name: &str, partitions: i32, configs: &[(&str, &str)]) -> Result<Uuid> {
     let configs = configs
         .iter()
         .map(|&(key, value)| {
@@ -75,7 +70,7 @@ pub fn create_topic(
 }
 
 /// A broker answers the creation of a topic before it leads its partitions.
-fn wait_for_leaders(client: &mut Client, name: &'static str, partitions: i32) -> Result<()> {
+fn wait_for_leaders(client: &mut Client, name: &str, partitions: i32) -> Result<()> {
     let topic = MetadataRequestTopic::default().with_name(Some(topic_name(name)));
     let request = MetadataRequest::default()
         .with_topics(Some(vec![topic]))
@@ -185,7 +180,7 @@ pub fn heartbeat(member: &Member) -> HeartbeatRequest {
 }
 
 #[must_use]
-pub fn offset_commit(member: &Member, topic: &'static str, partitions: i32) -> OffsetCommitRequest {
+pub fn offset_commit(member: &Member, topic: &str, partitions: i32) -> OffsetCommitRequest {
     let partitions = (0..partitions)
         .map(|partition| {
             OffsetCommitRequestPartition::default()
@@ -206,7 +201,7 @@ pub fn offset_commit(member: &Member, topic: &'static str, partitions: i32) -> O
 }
 
 #[must_use]
-pub fn offset_fetch(member: &Member, topic: &'static str, partitions: i32) -> OffsetFetchRequest {
+pub fn offset_fetch(member: &Member, topic: &str, partitions: i32) -> OffsetFetchRequest {
     let topic = OffsetFetchRequestTopics::default()
         .with_name(topic_name(topic))
         .with_partition_indexes((0..partitions).collect());
@@ -288,6 +283,7 @@ fn all_accepted(codes: impl Iterator<Item = i16>) -> Result<()> {
     Ok(())
 }
 
-fn topic_name(name: &'static str) -> TopicName {
-    TopicName(StrBytes::from_static_str(name))
+#[must_use]
+pub fn topic_name(name: &str) -> TopicName {
+    TopicName(StrBytes::from_string(name.to_owned()))
 }

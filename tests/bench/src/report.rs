@@ -9,10 +9,10 @@ use crate::aims::{self, Outcome};
 use crate::assignors::{self, Case};
 use crate::machine::Description;
 use crate::options::Options;
-use crate::results::Results;
+use crate::results::{Results, Row};
 use crate::rig::Route;
 use crate::work::{Figure, Work};
-use crate::{data_path, memory, storm};
+use crate::{data_path, memory, settle, storm};
 
 const ROUTES: [Route; 3] = [Route::Direct, Route::Haproxy, Route::Convoke];
 
@@ -22,6 +22,7 @@ pub struct Report {
     pub options: Options,
     pub machine: Description,
     pub results: Results,
+    pub settling: Results<settle::Case>,
     pub assignors: Results<Case>,
     pub took: Duration,
 }
@@ -29,7 +30,7 @@ pub struct Report {
 impl Report {
     #[must_use]
     pub fn json(&self) -> Value {
-        let outcomes = aims::outcomes(&self.results, &self.assignors).into_iter();
+        let outcomes = aims::outcomes(&self.results, &self.settling, &self.assignors).into_iter();
         let outcome = |outcome: Outcome| {
             json!({
                 "what": outcome.what,
@@ -46,6 +47,7 @@ impl Report {
             "set": self.options.set,
             "took_seconds": self.took.as_secs(),
             "results": self.results.json(),
+            "settling": self.settling.json(),
             "assignors": self.assignors.json(),
             "aims": outcomes.map(outcome).collect::<Vec<_>>(),
         })
@@ -57,6 +59,7 @@ impl Report {
         self.data_path(&mut out);
         self.coordinator(&mut out);
         self.storm(&mut out);
+        self.settling(&mut out);
         self.memory(&mut out);
         self.assignors(&mut out);
         self.aims(&mut out);
@@ -87,7 +90,7 @@ impl Report {
                     Figure::CpuUsPerRequest | Figure::CpuMsPerGigabyte | Figure::ResidentMb
                 )
         };
-        self.table(out, &title, &Work::DATA_PATH, &columns, shown);
+        table(out, &title, &self.results, &Work::DATA_PATH, &columns, shown);
     }
 
     fn coordinator(&self, out: &mut String) {
@@ -101,7 +104,7 @@ impl Report {
             (Figure::P99Us, "p99 µs", 0),
             (Figure::CpuUsPerRequest, "server CPU, µs a request", 1),
         ];
-        self.table(out, &title, &Work::COORDINATOR, &columns, |_, _| true);
+        table(out, &title, &self.results, &Work::COORDINATOR, &columns, |_, _| true);
     }
 
     fn storm(&self, out: &mut String) {
@@ -115,7 +118,18 @@ impl Report {
             (Figure::RejoinMs, "again, ms", 0),
             (Figure::RejoinCpuMs, "server CPU, ms", 0),
         ];
-        self.table(out, &title, &[Work::JoinStorm], &columns, |_, _| true);
+        table(out, &title, &self.results, &[Work::JoinStorm], &columns, |_, _| true);
+    }
+
+    fn settling(&self, out: &mut String) {
+        let title = "Consumer groups, from the first join until every member has its final partitions and has said so; \
+                     heartbeats are all members' together, joins included";
+        let columns = [
+            (Figure::SettleMs, "settled, ms", 0),
+            (Figure::Heartbeats, "heartbeats", 0),
+            (Figure::SettleCpuMs, "server CPU, ms", 0),
+        ];
+        table(out, title, &self.settling, &settle::Case::ALL, &columns, |_, _| true);
     }
 
     fn memory(&self, out: &mut String) {
@@ -127,7 +141,7 @@ impl Report {
             (Figure::IdleResidentMb, "resident MB when idle", 1),
             (Figure::KilobytesPerConnection, "KB a connection", 1),
         ];
-        self.table(out, &title, &[Work::Memory], &columns, |_, _| true);
+        table(out, &title, &self.results, &[Work::Memory], &columns, |_, _| true);
     }
 
     fn assignors(&self, out: &mut String) {
@@ -179,7 +193,7 @@ impl Report {
     }
 
     fn aims(&self, out: &mut String) {
-        let outcomes = aims::outcomes(&self.results, &self.assignors);
+        let outcomes = aims::outcomes(&self.results, &self.settling, &self.assignors);
         if outcomes.is_empty() {
             return;
         }
@@ -210,43 +224,43 @@ impl Report {
             let _ = writeln!(out, "* {name}: {value}");
         }
     }
+}
 
-    /// A table with a row for each work and route that was measured.
-    fn table(
-        &self,
-        out: &mut String,
-        title: &str,
-        works: &[Work],
-        columns: &[(Figure, &str, usize)],
-        shown: impl Fn(Route, Figure) -> bool,
-    ) {
-        let mut rows = String::new();
-        for (&work, route) in works.iter().flat_map(|work| ROUTES.map(|route| (work, route))) {
-            let cells: Vec<Option<f64>> = columns
-                .iter()
-                .map(|&(figure, ..)| self.results.median(work, route, figure))
-                .collect();
-            if cells.iter().all(Option::is_none) {
-                continue;
-            }
-            let _ = write!(rows, "| {} | {} |", work.title(), route.name());
-            for (cell, &(figure, _, decimals)) in cells.iter().zip(columns) {
-                let _ = match cell {
-                    Some(value) if shown(route, figure) => write!(rows, " {value:.decimals$} |"),
-                    _ => write!(rows, " |"),
-                };
-            }
-            rows.push('\n');
+/// A table with a row for each work and route that was measured.
+fn table<W: Row>(
+    out: &mut String,
+    title: &str,
+    results: &Results<W>,
+    works: &[W],
+    columns: &[(Figure, &str, usize)],
+    shown: impl Fn(Route, Figure) -> bool,
+) {
+    let mut rows = String::new();
+    for (&work, route) in works.iter().flat_map(|work| ROUTES.map(|route| (work, route))) {
+        let cells: Vec<Option<f64>> = columns
+            .iter()
+            .map(|&(figure, ..)| results.median(work, route, figure))
+            .collect();
+        if cells.iter().all(Option::is_none) {
+            continue;
         }
-        if rows.is_empty() {
-            return;
+        let _ = write!(rows, "| {} | {} |", work.title(), route.name());
+        for (cell, &(figure, _, decimals)) in cells.iter().zip(columns) {
+            let _ = match cell {
+                Some(value) if shown(route, figure) => write!(rows, " {value:.decimals$} |"),
+                _ => write!(rows, " |"),
+            };
         }
-        let heads: Vec<&str> = columns.iter().map(|&(_, head, _)| head).collect();
-        let rule = "--|".repeat(columns.len() + 2);
-        let _ = writeln!(
-            out,
-            "{title}:\n\n| work | route | {} |\n|{rule}\n{rows}",
-            heads.join(" | ")
-        );
+        rows.push('\n');
     }
+    if rows.is_empty() {
+        return;
+    }
+    let heads: Vec<&str> = columns.iter().map(|&(_, head, _)| head).collect();
+    let rule = "--|".repeat(columns.len() + 2);
+    let _ = writeln!(
+        out,
+        "{title}:\n\n| work | route | {} |\n|{rule}\n{rows}",
+        heads.join(" | ")
+    );
 }

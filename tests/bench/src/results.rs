@@ -14,6 +14,9 @@ pub type Sample = BTreeMap<Figure, f64>;
 pub trait Row: Copy + Ord {
     /// As the JSON file has it.
     fn key(self) -> String;
+
+    /// As the tables have it.
+    fn title(self) -> String;
 }
 
 #[derive(Debug)]

@@ -60,19 +60,24 @@ pub struct Rig {
 
 impl Rig {
     /// Starts the broker and what the routes need; `program` is the Convoke to measure, and `settings` (`key=value`) are those
-    /// of it that are not the defaults.
+    /// of it that are not the defaults, `properties` those of the broker.
     ///
     /// # Errors
     /// When one of them does not come up.
-    pub fn start(program: &str, settings: &[String], routes: &[Route]) -> Result<Self> {
+    pub fn start(program: &str, settings: &[String], routes: &[Route], properties: &[(&str, &str)]) -> Result<Self> {
+        let session_timeout_ms = group::SESSION_TIMEOUT_MS.to_string();
         let options = Options::new(KAFKA_VERSION)
             .jvm(&JVM)
             // Kafka's default; five partitions are for tests.
             .set("offsets.topic.num.partitions", "50")
             // A join storm then takes what the coordinator takes, and no fixed wait.
             .set("group.initial.rebalance.delay.ms", "0")
-            // Produced data goes before it is written back to disk.
-            .set("log.retention.check.interval.ms", "1000");
+            // Members outlive the pauses between their rounds.
+            .set("group.consumer.session.timeout.ms", &session_timeout_ms)
+            .set("group.consumer.max.session.timeout.ms", &session_timeout_ms);
+        let options = properties
+            .iter()
+            .fold(options, |options, (key, value)| options.set(key, value));
         let kafka = Kafka::start_in(Network::Loopback, options)?;
         let broker = kafka.address(NODE).parse()?;
         // Convoke takes the number of its shards from the broker's topic, so that has to be there first.

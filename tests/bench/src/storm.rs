@@ -17,8 +17,9 @@ use kafka_protocol::messages::{
 use kafka_protocol::protocol::StrBytes;
 use mio::{Events, Poll, Token};
 
+use crate::caller::Caller;
 use crate::group::{self, JOIN_GROUP, Member, SYNC_GROUP};
-use crate::link::{Link, SCRATCH_SIZE};
+use crate::link::SCRATCH_SIZE;
 use crate::messages::{self, HEARTBEAT};
 use crate::results::Sample;
 use crate::usage;
@@ -33,9 +34,6 @@ const LEAVE_GROUP: i16 = 5;
 const HEARTBEAT_PAUSE: Duration = Duration::from_millis(100);
 
 const LIMIT: Duration = Duration::from_secs(60);
-
-/// The leader's JoinGroup response holds every member.
-const ANSWER_MAX: usize = 16 * 1024 * 1024;
 
 /// Runs the storm in a new group and leaves it; `server` is the process whose CPU counts.
 ///
@@ -67,11 +65,9 @@ struct Storm {
 
 #[derive(Debug)]
 struct Actor {
-    link: Link,
+    caller: Caller,
     member: Member,
     doing: Doing,
-    out: Vec<u8>,
-    sent: usize,
 }
 
 /// The request that is under way.
@@ -91,15 +87,13 @@ impl Storm {
         let mut actors = Vec::with_capacity(MEMBERS);
         for number in 0..MEMBERS {
             actors.push(Actor {
-                link: Link::connect(address, ANSWER_MAX, poll.registry(), Token(number))?,
+                caller: Caller::connect(address, poll.registry(), Token(number))?,
                 member: Member {
                     group_id: group_id.clone(),
                     member_id: StrBytes::default(),
                     generation: -1,
                 },
                 doing: Doing::Nothing,
-                out: Vec::new(),
-                sent: 0,
             });
         }
         Ok(Self { poll, actors, epoch: 0 })
@@ -125,10 +119,10 @@ impl Storm {
             for event in &events {
                 let actor = &mut self.actors[event.token().0];
                 if event.is_writable() {
-                    actor.flush()?;
+                    actor.caller.flush()?;
                 }
-                if event.is_readable() && actor.link.receive(&mut scratch)? {
-                    actor.answered(&subscription)?;
+                if event.is_readable() {
+                    actor.receive(&mut scratch, &subscription)?;
                 }
             }
             if Instant::now() >= next_heartbeats {
@@ -174,21 +168,14 @@ impl Actor {
 
     fn start(&mut self, doing: Doing, request: Vec<u8>) -> Result<()> {
         self.doing = doing;
-        self.out = request;
-        self.sent = 0;
-        self.flush()
-    }
-
-    fn flush(&mut self) -> Result<()> {
-        if self.sent < self.out.len() {
-            self.sent += self.link.send(&self.out[self.sent..])?;
-        }
-        Ok(())
+        Ok(self.caller.ask(request)?)
     }
 
     /// Goes on after an answer as a consumer would.
-    fn answered(&mut self, subscription: &Bytes) -> Result<()> {
-        let answer = self.link.head();
+    fn receive(&mut self, scratch: &mut [u8], subscription: &Bytes) -> Result<()> {
+        let Some(answer) = self.caller.receive(scratch)? else {
+            return Ok(());
+        };
         match self.doing {
             Doing::Join => {
                 let response = decode::<JoinGroupRequest>(answer, JOIN_GROUP)?;

@@ -16,13 +16,15 @@ pub enum Work {
     Heartbeat,
     OffsetCommit,
     OffsetFetch,
+    ConsumerHeartbeat,
     JoinStorm,
     Memory,
+    Settle,
     Assignors,
 }
 
 impl Work {
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 12] = [
         Self::Produce1K,
         Self::Produce64K,
         Self::Consume64K,
@@ -30,8 +32,10 @@ impl Work {
         Self::Heartbeat,
         Self::OffsetCommit,
         Self::OffsetFetch,
+        Self::ConsumerHeartbeat,
         Self::JoinStorm,
         Self::Memory,
+        Self::Settle,
         Self::Assignors,
     ];
 
@@ -39,12 +43,17 @@ impl Work {
     pub const DATA_PATH: [Self; 4] = [Self::Produce1K, Self::Produce64K, Self::Consume64K, Self::Consume1M];
 
     /// What a coordinator answers in a closed loop.
-    pub const COORDINATOR: [Self; 3] = [Self::Heartbeat, Self::OffsetCommit, Self::OffsetFetch];
+    pub const COORDINATOR: [Self; 4] = [
+        Self::Heartbeat,
+        Self::ConsumerHeartbeat,
+        Self::OffsetCommit,
+        Self::OffsetFetch,
+    ];
 
-    /// Whether running servers are asked.
+    /// Whether it is measured on the servers that the others are measured on; else it starts what it needs.
     #[must_use]
-    pub fn needs_rig(self) -> bool {
-        self != Self::Assignors
+    pub fn shares_rig(self) -> bool {
+        !matches!(self, Self::Settle | Self::Assignors)
     }
 
     /// As the tables have it.
@@ -58,8 +67,10 @@ impl Work {
             Self::Heartbeat => "Heartbeat",
             Self::OffsetCommit => "OffsetCommit of 10 partitions",
             Self::OffsetFetch => "OffsetFetch of 10 partitions",
+            Self::ConsumerHeartbeat => "ConsumerGroupHeartbeat of a settled member",
             Self::JoinStorm => "join storm",
             Self::Memory => "memory",
+            Self::Settle => "settling of consumer groups",
             Self::Assignors => "assignors",
         }
     }
@@ -75,11 +86,17 @@ impl Row for Work {
             Self::Heartbeat => "heartbeat",
             Self::OffsetCommit => "offset_commit",
             Self::OffsetFetch => "offset_fetch",
+            Self::ConsumerHeartbeat => "consumer_heartbeat",
             Self::JoinStorm => "join_storm",
             Self::Memory => "memory",
+            Self::Settle => "settle",
             Self::Assignors => "assignors",
         };
         key.to_owned()
+    }
+
+    fn title(self) -> String {
+        Self::title(self).to_owned()
     }
 }
 
@@ -103,6 +120,11 @@ pub enum Figure {
     /// The same when all members of the stable group join again at once.
     RejoinMs,
     RejoinCpuMs,
+    /// From the first join of a consumer group until every member has its final partitions and has said so.
+    SettleMs,
+    SettleCpuMs,
+    /// Those of all members until then, the joins included.
+    Heartbeats,
     IdleResidentMb,
     KilobytesPerConnection,
     /// CPU time of the calling thread, of one call.
@@ -130,6 +152,9 @@ impl Figure {
             Self::JoinCpuMs => "join_cpu_ms",
             Self::RejoinMs => "rejoin_ms",
             Self::RejoinCpuMs => "rejoin_cpu_ms",
+            Self::SettleMs => "settle_ms",
+            Self::SettleCpuMs => "settle_cpu_ms",
+            Self::Heartbeats => "heartbeats",
             Self::IdleResidentMb => "idle_resident_mb",
             Self::KilobytesPerConnection => "kb_per_connection",
             Self::AssignMs => "assign_ms",
