@@ -42,6 +42,8 @@ impl Offer {
     /// * ConsumerGroupHeartbeat and ConsumerGroupDescribe: as we have them, whatever the upstream has. Nothing but the presence
     ///   of the first makes stock clients speak the protocol, librdkafka only that of its version 1, and brokers list both in
     ///   version 0 while they refuse them. They are named by the ids of topics: an upstream without `topic_ids` has neither.
+    /// * ConsumerGroupPrepareAssignment and ConsumerGroupInstallAssignment, which no upstream has: with the heartbeat that they
+    ///   belong to.
     /// * ApiVersions itself: as we have it, since it never goes up.
     /// * Refused and unknown APIs: not at all.
     #[must_use]
@@ -114,7 +116,12 @@ pub fn intersection<'a>(nodes: impl IntoIterator<Item = &'a NodeVersions>) -> Op
 }
 
 /// What only groups of KIP-848 need.
-const CONSUMER_GROUPS: [i16; 2] = [api::CONSUMER_GROUP_HEARTBEAT, api::CONSUMER_GROUP_DESCRIBE];
+const CONSUMER_GROUPS: [i16; 4] = [
+    api::CONSUMER_GROUP_HEARTBEAT,
+    api::CONSUMER_GROUP_DESCRIBE,
+    api::CONSUMER_GROUP_PREPARE_ASSIGNMENT,
+    api::CONSUMER_GROUP_INSTALL_ASSIGNMENT,
+];
 
 fn range(api: &Api, upstream: Option<(i16, i16)>, topic_ids: TopicIds) -> Option<(i16, i16)> {
     let ours = (api.min, api.max);

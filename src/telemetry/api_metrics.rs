@@ -7,7 +7,7 @@ use prometheus::{Histogram, HistogramVec, IntCounter, IntCounterVec};
 use super::metrics::Maker;
 use crate::wire::error_code::ErrorCode;
 
-/// Error codes from -1 up to here have a slot of their own; Kafka's end at 133 today. Others share the label `other`.
+/// Error codes from -1 up to here have a slot of their own; Kafka's end at 133 today. Others but our own share the label `other`.
 const ERROR_CODE_MAX: i16 = 160;
 
 /// From a heartbeat answered from memory to a join that waits for a whole rebalance.
@@ -79,13 +79,13 @@ pub struct ApiMetrics {
     pub denied: IntCounter,
     name: &'static str,
     errors: IntCounterVec,
-    /// By code + 1; the last one is for every code that has no slot.
+    /// By code + 1; then our own code; the last one is for every code that has no slot.
     by_code: Vec<OnceLock<IntCounter>>,
 }
 
 impl ApiMetrics {
     pub(super) fn new(vecs: &ApiVecs, name: &'static str) -> Self {
-        let slots = usize::try_from(ERROR_CODE_MAX).unwrap_or_default() + 3;
+        let slots = usize::try_from(ERROR_CODE_MAX).unwrap_or_default() + 4;
         Self {
             requests: vecs.requests.with_label_values(&[name]),
             request_bytes: vecs.request_bytes.with_label_values(&[name]),
@@ -104,11 +104,12 @@ impl ApiMetrics {
         if code == 0 {
             return;
         }
-        let known = (-1..=ERROR_CODE_MAX).contains(&code);
-        let index = if known {
-            usize::try_from(i32::from(code) + 1).ok()
-        } else {
-            self.by_code.len().checked_sub(1)
+        let is_ours = ErrorCode(code) == ErrorCode::INVALID_ASSIGNMENT;
+        let known = is_ours || (-1..=ERROR_CODE_MAX).contains(&code);
+        let index = match code {
+            _ if is_ours => self.by_code.len().checked_sub(2),
+            -1..=ERROR_CODE_MAX => usize::try_from(i32::from(code) + 1).ok(),
+            _ => self.by_code.len().checked_sub(1),
         };
         let Some(slot) = index.and_then(|index| self.by_code.get(index)) else {
             return;

@@ -16,9 +16,6 @@ use super::pattern_metrics::PatternMetrics;
 use crate::coordinator::event::{Event, RebalanceReason};
 use crate::wire::api::{self, Route};
 
-/// Api keys below this have a slot of their own; the rest (a hostile client's) share one.
-const API_SLOTS: usize = 128;
-
 /// Every metric of the process.
 #[derive(Debug)]
 pub struct Metrics {
@@ -172,7 +169,7 @@ impl Metrics {
             access: AccessMetrics::new(&make),
             patterns: PatternMetrics::new(&make),
             api_vecs,
-            apis: (0..API_SLOTS).map(|_| OnceLock::new()).collect(),
+            apis: api::APIS.iter().map(|_| OnceLock::new()).collect(),
             unknown_api,
             coordinator: CoordinatorMetrics::new(&make),
             groups: GroupMetrics::new(&make),
@@ -193,13 +190,9 @@ impl Metrics {
     /// The metrics of an API. Keys that are not in the API table share one child.
     #[must_use]
     pub fn api(&self, key: i16) -> &ApiMetrics {
-        let slot = usize::try_from(key).ok().and_then(|index| self.apis.get(index));
-        let Some(slot) = slot else { return &self.unknown_api };
-        if let Some(metrics) = slot.get() {
-            return metrics;
-        }
-        match api::find(key) {
-            Some(row) => slot.get_or_init(|| ApiMetrics::new(&self.api_vecs, row.name)),
+        let slot = api::slot(key).and_then(|slot| Some((self.apis.get(slot)?, api::APIS.get(slot)?)));
+        match slot {
+            Some((metrics, row)) => metrics.get_or_init(|| ApiMetrics::new(&self.api_vecs, row.name)),
             None => &self.unknown_api,
         }
     }

@@ -52,7 +52,17 @@ impl Api {
 /// The row of a key.
 #[must_use]
 pub fn find(key: i16) -> Option<&'static Api> {
-    APIS.get(usize::try_from(key).ok()?)
+    slot(key).and_then(|slot| APIS.get(slot))
+}
+
+/// The place of a key in [`APIS`].
+#[must_use]
+pub fn slot(key: i16) -> Option<usize> {
+    let slot = match key.checked_sub(FIRST_OWN_KEY) {
+        Some(own @ 0..) => KAFKAS + usize::try_from(own).ok()?,
+        _ => usize::try_from(key).ok().filter(|slot| *slot < KAFKAS)?,
+    };
+    (slot < APIS.len()).then_some(slot)
 }
 
 /// Whether a request of this API may change which topics there are, their partitions, or where those are kept.
@@ -101,6 +111,11 @@ pub const CONSUMER_GROUP_HEARTBEAT: i16 = 68;
 pub const CONSUMER_GROUP_DESCRIBE: i16 = 69;
 pub const SHARE_FETCH: i16 = 78;
 pub const SHARE_ACKNOWLEDGE: i16 = 79;
+pub const CONSUMER_GROUP_PREPARE_ASSIGNMENT: i16 = 20848;
+pub const CONSUMER_GROUP_INSTALL_ASSIGNMENT: i16 = 20849;
+
+/// The keys of our own APIs start here: far above Kafka's, so that no release takes them.
+const FIRST_OWN_KEY: i16 = CONSUMER_GROUP_PREPARE_ASSIGNMENT;
 
 const fn row(
     key: i16,
@@ -143,12 +158,17 @@ const NEVER: i16 = i16::MAX;
 const PLAIN: &str = "carries neither addresses nor the state of owned groups";
 const TRANSACTION: &str = "goes to the transaction coordinator, whose address FindCoordinator rewrote";
 const GROUP: &str = "the coordinator of owned groups answers";
+const ASSIGNOR: &str = "client-side assignors (KIP-848): Kafka gave it no key and no broker has it, so a private key; being listed tells a client that \
+                        ClientAssignors in its heartbeats are understood";
 const DELEGATED: &str = "share and streams groups stay with the upstream";
 const SHARE_STATE: &str = "spoken between brokers on their own listener; no client sends it";
 const CONTROLLER: &str = "controller listeners only; a broker's client listener does not know it";
 const REMOVED: &str = "between ZooKeeper-era brokers; Kafka 4.0 removed it";
 
-/// Every API that Convoke knows. A row stands at the index of its key.
+/// How many APIs are Kafka's; those of our own follow.
+const KAFKAS: usize = 95;
+
+/// Every API that Convoke knows. A row of Kafka's stands at the index of its key, those of our own behind them, in order.
 #[rustfmt::skip]
 pub static APIS: &[Api] = &[
     rewrite(0, "Produce", (0, 13), 9,
@@ -250,6 +270,8 @@ pub static APIS: &[Api] = &[
     forward(92, "DeleteShareGroupOffsets", (0, 0), 0, DELEGATED),
     forward(93, "StreamsGroupTopologyDescriptionUpdate", (0, 0), 0, DELEGATED),
     forward(94, "UnregisterController", (0, 0), 0, PLAIN),
+    own(20848, "ConsumerGroupPrepareAssignment", (0, 0), 0, ASSIGNOR),
+    own(20849, "ConsumerGroupInstallAssignment", (0, 0), 0, ASSIGNOR),
 ];
 
 #[cfg(test)]

@@ -3,12 +3,12 @@
 use bytes::{Bytes, BytesMut};
 use kafka_protocol::messages::{
     ApiVersionsResponse, ConsumerGroupDescribeRequest, ConsumerGroupDescribeResponse, ConsumerGroupHeartbeatRequest,
-    DeleteGroupsRequest, DescribeClusterResponse, DescribeConfigsResponse, DescribeGroupsRequest,
-    DescribeGroupsResponse, DescribeQuorumResponse, FetchResponse, FindCoordinatorRequest, FindCoordinatorResponse,
-    HeartbeatRequest, JoinGroupRequest, LeaveGroupRequest, ListConfigResourcesResponse, ListGroupsRequest,
-    ListGroupsResponse, MetadataResponse, OffsetCommitRequest, OffsetCommitResponse, OffsetDeleteRequest,
-    OffsetFetchRequest, OffsetFetchResponse, ProduceResponse, SaslAuthenticateResponse, SaslHandshakeResponse,
-    SyncGroupRequest,
+    ConsumerGroupHeartbeatResponse, DeleteGroupsRequest, DescribeClusterResponse, DescribeConfigsResponse,
+    DescribeGroupsRequest, DescribeGroupsResponse, DescribeQuorumResponse, FetchResponse, FindCoordinatorRequest,
+    FindCoordinatorResponse, HeartbeatRequest, JoinGroupRequest, LeaveGroupRequest, ListConfigResourcesResponse,
+    ListGroupsRequest, ListGroupsResponse, MetadataResponse, OffsetCommitRequest, OffsetCommitResponse,
+    OffsetDeleteRequest, OffsetFetchRequest, OffsetFetchResponse, ProduceResponse, SaslAuthenticateResponse,
+    SaslHandshakeResponse, SyncGroupRequest,
 };
 use kafka_protocol::protocol::{Decodable, Encodable};
 
@@ -142,6 +142,7 @@ guarded! {
     GuardedRequest: SyncGroupRequest, SYNC_GROUP_REQUEST;
     GuardedResponse: ApiVersionsResponse, API_VERSIONS_RESPONSE, since 5: newest::api_versions::decode_response;
     GuardedResponse: ConsumerGroupDescribeResponse, CONSUMER_GROUP_DESCRIBE_RESPONSE;
+    GuardedResponse: ConsumerGroupHeartbeatResponse, CONSUMER_GROUP_HEARTBEAT_RESPONSE;
     GuardedResponse: DescribeClusterResponse, DESCRIBE_CLUSTER_RESPONSE;
     GuardedResponse: DescribeConfigsResponse, DESCRIBE_CONFIGS_RESPONSE;
     GuardedResponse: DescribeGroupsResponse, DESCRIBE_GROUPS_RESPONSE;

@@ -120,6 +120,9 @@ impl Guard {
             return Ok(reader.skip(size)?);
         }
         if let Kind::Struct(fields) = kind {
+            if nullable && !reader.presence()? {
+                return Ok(());
+            }
             return self.fields(fields, reader);
         }
         let len = match kind {

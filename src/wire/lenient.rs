@@ -93,6 +93,13 @@ impl Copier {
             return Ok(());
         }
         if let Kind::Struct(fields) = kind {
+            if nullable {
+                let present = reader.i8()? >= 0;
+                self.out.extend_from_slice(&[if present { 1 } else { 0xff }]);
+                if !present {
+                    return Ok(());
+                }
+            }
             return self.fields(fields, reader);
         }
         let is_text = matches!(kind, Kind::String);

@@ -20,6 +20,8 @@ pub enum ReadError {
     LongText,
     #[error("text that is not UTF-8")]
     NotUtf8,
+    #[error("a structure that is neither there nor null")]
+    Presence,
     #[error("tags that do not ascend, or beyond 2^31")]
     TagOrder,
 }
@@ -104,6 +106,16 @@ impl<'a> Reader<'a> {
     /// The 16 bytes of a topic id or another uuid.
     pub fn uuid(&mut self) -> Result<uuid::Uuid, ReadError> {
         self.array().map(uuid::Uuid::from_bytes)
+    }
+
+    /// Whether a structure that may be null is there. Kafka writes 1 and -1, and takes any number for one of them; kafka-protocol
+    /// takes 1 alone for a structure, so other numbers that are not negative are refused.
+    pub fn presence(&mut self) -> Result<bool, ReadError> {
+        match self.i8()? {
+            1 => Ok(true),
+            i8::MIN..=-1 => Ok(false),
+            _ => Err(ReadError::Presence),
+        }
     }
 
     /// An unsigned varint of at most 32 bits, in at most five bytes.

@@ -1,13 +1,16 @@
 //! The fields of the messages that are decoded here, in wire order: what the length guard walks.
 //!
 //! Tables are kept by hand; a test holds each against `tests/golden/message_schemas.txt`, which
-//! kafka-clients 4.4.0 printed, for each version. Names are those of Kafka's own schemas.
+//! kafka-clients 4.4.0 printed, for each version. Names are those of Kafka's own schemas. Messages and fields that are only
+//! Convoke's are held against `tests/golden/assignment_messages.txt`.
 
 mod answers;
+mod assignment;
 mod requests;
 mod rewritten;
 
 pub use answers::*;
+pub use assignment::*;
 pub use requests::*;
 pub use rewritten::*;
 
@@ -54,6 +57,8 @@ pub static ALL: &[&Schema] = &[
     &OFFSET_DELETE_REQUEST,
     &CONSUMER_GROUP_HEARTBEAT_REQUEST,
     &CONSUMER_GROUP_DESCRIBE_REQUEST,
+    &CONSUMER_GROUP_PREPARE_ASSIGNMENT_REQUEST,
+    &CONSUMER_GROUP_INSTALL_ASSIGNMENT_REQUEST,
     &PRODUCE_RESPONSE,
     &FETCH_RESPONSE,
     &METADATA_RESPONSE,
@@ -68,11 +73,14 @@ pub static ALL: &[&Schema] = &[
     &LIST_CONFIG_RESOURCES_RESPONSE,
     &SASL_AUTHENTICATE_RESPONSE,
     &DELETE_GROUPS_RESPONSE,
+    &CONSUMER_GROUP_HEARTBEAT_RESPONSE,
     &CONSUMER_GROUP_DESCRIBE_RESPONSE,
     &DESCRIBE_QUORUM_RESPONSE,
     &DESCRIBE_CLUSTER_RESPONSE,
     &SHARE_FETCH_RESPONSE,
     &SHARE_ACKNOWLEDGE_RESPONSE,
+    &CONSUMER_GROUP_PREPARE_ASSIGNMENT_RESPONSE,
+    &CONSUMER_GROUP_INSTALL_ASSIGNMENT_RESPONSE,
 ];
 
 /// A version that never comes.

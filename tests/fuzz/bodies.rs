@@ -148,7 +148,7 @@ impl Writer {
         }
         for _ in 0..unknown {
             let len = random.below(5);
-            self.varint(100);
+            self.varint(40_000);
             self.varint(len);
             self.out.extend((0..len).map(|_| random.byte()));
         }
@@ -171,7 +171,11 @@ impl Writer {
         let count = random.below(4);
         match kind {
             Kind::Boolean => self.out.push(random.byte() & 1),
-            Kind::Struct(fields) => self.fields(fields, random),
+            Kind::Struct(_) if null => self.out.push(0xff),
+            Kind::Struct(fields) => {
+                self.out.extend(nullable.then_some(1));
+                self.fields(fields, random);
+            }
             Kind::String => {
                 self.len(if null { None } else { Some(count * 50) }, 2);
                 let letters = (0..count * 50).map(|_| b'a' + random.byte() % 26);
@@ -211,6 +215,10 @@ impl Writer {
                 }
                 Kind::Structs(fields) => self.repeat(&self.smallest_fields(fields, unknown_tags), len),
                 Kind::Array(element) => self.repeat(&self.smallest(*element), len),
+                Kind::Struct(fields) if field.is_nullable(version) => {
+                    self.out.push(1);
+                    self.dense_fields(fields, unknown_tags, depth, len);
+                }
                 kind => {
                     let smallest = self.smallest(kind);
                     self.out.extend(smallest);

@@ -163,7 +163,7 @@ fn forwarded_and_owned_apis_are_offered_as_far_as_the_upstream_has_them() {
             match api.route {
                 Route::Refuse => assert_eq!(offered, None, "{}", api.name),
                 _ if api.key == api::API_VERSIONS => assert_eq!(offered, Some((0, 5))),
-                _ if CONSUMER_GROUPS.contains(&api.key) => assert_eq!(offered, Some((0, 1)), "{release}"),
+                _ if CONSUMER_GROUPS.contains(&api.key) => assert_eq!(offered, Some((api.min, api.max)), "{release}"),
                 Route::Forward | Route::Rewrite => assert_eq!(offered, both, "{} of {release}", api.name),
                 Route::Own => assert_eq!(
                     offered,
@@ -218,11 +218,11 @@ fn consumer_groups_are_offered_whatever_the_upstream_has_if_its_topics_have_ids(
     );
     for _ in 0..2 {
         let offer = Offer::of(&upstream, TopicIds::Given);
-        assert!(
-            CONSUMER_GROUPS
-                .iter()
-                .all(|key| offer.has(*key, 0) && offer.has(*key, 1))
-        );
+        for api in CONSUMER_GROUPS.into_iter().filter_map(api::find) {
+            let offered = offer.versions().apis.get(&api.key).copied();
+            assert_eq!(offered, Some((api.min, api.max)), "{}", api.name);
+        }
+        assert!(offer.has(api::CONSUMER_GROUP_HEARTBEAT, 1));
         let offer = Offer::of(&upstream, TopicIds::Missing);
         assert!(
             CONSUMER_GROUPS

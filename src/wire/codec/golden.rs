@@ -1,14 +1,17 @@
-//! Bodies that Kafka 4.4.0 wrote, from `tests/golden/wire_messages.txt`.
+//! Bodies that Kafka 4.4.0 wrote, from `tests/golden/wire_messages.txt`; those of client-side assignors from
+//! `tests/golden/assignment_messages.txt`.
 
 use bytes::{Bytes, BytesMut};
 
 use super::{Encode, encode};
 
+const KAFKAS: &str = include_str!("../../../tests/golden/wire_messages.txt");
+const ASSIGNMENT: &str = include_str!("../../../tests/golden/assignment_messages.txt");
+
 /// The bodies of one kind, key and version, in the order of the file.
-fn bodies(kind: &str, api_key: i16, version: i16) -> Vec<Bytes> {
+fn bodies(file: &str, kind: &str, api_key: i16, version: i16) -> Vec<Bytes> {
     let prefix = format!("{kind} {api_key} {version} ");
-    let lines = include_str!("../../../tests/golden/wire_messages.txt").lines();
-    lines
+    file.lines()
         .filter_map(|line| line.strip_prefix(&prefix))
         .map(bytes_of)
         .collect()
@@ -39,12 +42,22 @@ pub fn request(api_key: i16, version: i16) -> Bytes {
 
 /// All requests of this key and version.
 pub fn requests(api_key: i16, version: i16) -> Vec<Bytes> {
-    bodies("request", api_key, version)
+    bodies(KAFKAS, "request", api_key, version)
 }
 
 /// The response of this key and version.
 pub fn response(api_key: i16, version: i16) -> Bytes {
-    only(bodies("response", api_key, version))
+    only(bodies(KAFKAS, "response", api_key, version))
+}
+
+/// All requests of this key and version that have to do with client-side assignors.
+pub fn assignment_requests(api_key: i16, version: i16) -> Vec<Bytes> {
+    bodies(ASSIGNMENT, "request", api_key, version)
+}
+
+/// All responses of this key and version that have to do with client-side assignors.
+pub fn assignment_responses(api_key: i16, version: i16) -> Vec<Bytes> {
+    bodies(ASSIGNMENT, "response", api_key, version)
 }
 
 /// What is written here.

@@ -1,7 +1,7 @@
 use super::*;
 use crate::wire::schema::{
-    API_VERSIONS_RESPONSE, HEARTBEAT_REQUEST, JOIN_GROUP_REQUEST, METADATA_RESPONSE, OFFSET_FETCH_REQUEST,
-    PRODUCE_RESPONSE,
+    API_VERSIONS_RESPONSE, CONSUMER_GROUP_HEARTBEAT_RESPONSE, HEARTBEAT_REQUEST, JOIN_GROUP_REQUEST, METADATA_RESPONSE,
+    OFFSET_FETCH_REQUEST, PRODUCE_RESPONSE,
 };
 
 fn problem(schema: &Schema, version: i16, body: &[u8]) -> String {
@@ -60,6 +60,22 @@ fn null_is_taken_only_where_kafka_takes_it() {
     assert!(no_topics(2).is_ok());
     let null_group = [0, 0, 0, 0, 1, 2, b'm', 0, 0];
     assert!(problem(&HEARTBEAT_REQUEST, 4, &null_group).contains("group_id: null where no null may be"));
+}
+
+#[test]
+fn a_structure_that_may_be_null_says_so_first() {
+    let assignment = |presence: u8, rest: &[u8]| {
+        let body = [&[0; 16][..], &[presence], rest].concat();
+        check(&CONSUMER_GROUP_HEARTBEAT_RESPONSE, 0, &body)
+    };
+    assert!(assignment(0xff, &[0]).is_ok() && assignment(0xfe, &[0]).is_ok());
+    assert!(assignment(1, &[1, 0, 0]).is_ok());
+    assert!(assignment(1, &[0]).is_err() && assignment(0xff, &[0, 0]).is_err());
+    let odd = assignment(2, &[1, 0, 0]).expect_err("kafka-protocol takes it for null");
+    assert!(
+        odd.to_string()
+            .contains("assignment: a structure that is neither there nor null")
+    );
 }
 
 #[test]

@@ -1,7 +1,8 @@
 use super::*;
 use crate::wire::guard;
 use crate::wire::schema::{
-    API_VERSIONS_RESPONSE, HEARTBEAT_REQUEST, JOIN_GROUP_REQUEST, LEAVE_GROUP_REQUEST, OFFSET_FETCH_REQUEST,
+    API_VERSIONS_RESPONSE, CONSUMER_GROUP_HEARTBEAT_RESPONSE, HEARTBEAT_REQUEST, JOIN_GROUP_REQUEST,
+    LEAVE_GROUP_REQUEST, OFFSET_FETCH_REQUEST,
 };
 
 fn made_plain(schema: &Schema, version: i16, body: &[u8]) -> Vec<u8> {
@@ -85,6 +86,15 @@ fn known_tagged_fields_are_kept_in_order_and_the_last_of_several_counts() {
         made_plain(&API_VERSIONS_RESPONSE, 4, &[&start[..], &tagged].concat()),
         [&start[..], &expected].concat()
     );
+}
+
+#[test]
+fn a_structure_that_may_be_null_is_marked_as_kafka_marks_it() {
+    for (presence, rest, expected) in [(0xfe, &[0][..], 0xff), (0, &[1, 0, 0], 1), (0x7f, &[1, 0, 0], 1)] {
+        let body = |presence| [&[0; 16][..], &[presence], rest].concat();
+        let made = made_plain(&CONSUMER_GROUP_HEARTBEAT_RESPONSE, 0, &body(presence));
+        assert_eq!(made, body(expected));
+    }
 }
 
 #[test]

@@ -5,7 +5,7 @@ use bytes::{BufMut, Bytes, BytesMut};
 use kafka_protocol::messages::ApiVersionsResponse;
 use kafka_protocol::protocol::StrBytes;
 
-use super::{Body, Writer};
+use crate::wire::body::{Body, Writer};
 use crate::wire::codec::{self, Encode, Guarded, GuardedRequest, WireError, decode_known};
 use crate::wire::schema::{API_VERSIONS_REQUEST, Schema};
 

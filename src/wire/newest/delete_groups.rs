@@ -4,7 +4,7 @@ use bytes::{BufMut, Bytes, BytesMut};
 use kafka_protocol::messages::DeleteGroupsRequest;
 use kafka_protocol::protocol::StrBytes;
 
-use super::{Body, Writer};
+use crate::wire::body::{Body, Writer};
 use crate::wire::codec::{Encode, Guarded, GuardedResponse, WireError, decode_known};
 use crate::wire::reader::ReadError;
 use crate::wire::schema::{DELETE_GROUPS_RESPONSE, Schema};

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use kafka_protocol::messages::OffsetCommitRequest;
 use kafka_protocol::messages::offset_commit_request::{OffsetCommitRequestPartition, OffsetCommitRequestTopic};
 
-use super::Body;
+use crate::wire::body::Body;
 use crate::wire::codec::WireError;
 use crate::wire::reader::ReadError;
 

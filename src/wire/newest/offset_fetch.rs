@@ -4,7 +4,7 @@ use bytes::Bytes;
 use kafka_protocol::messages::OffsetFetchRequest;
 use kafka_protocol::messages::offset_fetch_request::{OffsetFetchRequestGroup, OffsetFetchRequestTopics};
 
-use super::Body;
+use crate::wire::body::Body;
 use crate::wire::codec::WireError;
 use crate::wire::reader::{ReadError, Reader};
 

@@ -1,5 +1,6 @@
 //! What Kafka 4.4.0 writes, decoded, and what is written here, compared with what Kafka writes.
 
+use bytes::{Bytes, BytesMut};
 use kafka_protocol::messages::api_versions_response::{ApiVersion, FinalizedFeatureKey, SupportedFeatureKey};
 use kafka_protocol::messages::offset_commit_request::{OffsetCommitRequestPartition, OffsetCommitRequestTopic};
 use kafka_protocol::messages::offset_commit_response::{OffsetCommitResponsePartition, OffsetCommitResponseTopic};
@@ -11,6 +12,7 @@ use kafka_protocol::messages::{
     ApiVersionsResponse, DeleteGroupsRequest, OffsetCommitRequest, OffsetCommitResponse, OffsetFetchRequest,
     OffsetFetchResponse,
 };
+use kafka_protocol::protocol::StrBytes;
 use uuid::Uuid;
 
 use super::api_versions::ApiVersionsRequest;
@@ -18,7 +20,7 @@ use super::delete_groups::{DeletableGroupResult, DeleteGroupsResponse};
 use super::*;
 use crate::wire::api::{API_VERSIONS, DELETE_GROUPS, OFFSET_COMMIT, OFFSET_FETCH};
 use crate::wire::codec::golden::{encoded, request, requests, response};
-use crate::wire::codec::{Encode, decode_request, decode_response};
+use crate::wire::codec::{Encode, WireError, decode_request, decode_response};
 
 fn text(text: &'static str) -> StrBytes {
     StrBytes::from_static_str(text)

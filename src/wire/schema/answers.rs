@@ -254,6 +254,36 @@ pub static DELETE_GROUPS_RESPONSE: Schema = Schema {
     ],
 };
 
+pub static CONSUMER_GROUP_HEARTBEAT_RESPONSE: Schema = Schema {
+    api_key: 68,
+    name: "ConsumerGroupHeartbeat response",
+    min: 0,
+    max: 1,
+    flexible_since: 0,
+    fields: &[
+        int32("throttle_time_ms"),
+        int16("error_code"),
+        string("error_message").nullable(),
+        string("member_id").nullable(),
+        int32("member_epoch"),
+        int32("heartbeat_interval_ms"),
+        structure(
+            "assignment",
+            &[
+                structs(
+                    "topic_partitions",
+                    &[uuid("topic_id"), array("partitions", &Kind::Int32)],
+                ),
+                HEARTBEAT_ASSIGNMENT_ERROR,
+                HEARTBEAT_ASSIGNMENT_METADATA_VERSION,
+                HEARTBEAT_ASSIGNMENT_METADATA,
+            ],
+        )
+        .nullable(),
+        HEARTBEAT_SHOULD_COMPUTE_ASSIGNMENT,
+    ],
+};
+
 pub static CONSUMER_GROUP_DESCRIBE_RESPONSE: Schema = Schema {
     api_key: 69,
     name: "ConsumerGroupDescribe response",

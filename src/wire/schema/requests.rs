@@ -232,6 +232,7 @@ pub static CONSUMER_GROUP_HEARTBEAT_REQUEST: Schema = Schema {
             &[uuid("topic_id"), array("partitions", &Kind::Int32)],
         )
         .nullable(),
+        HEARTBEAT_CLIENT_ASSIGNORS,
     ],
 };
 

@@ -3,6 +3,8 @@
 use std::fmt;
 
 use bytes::{Bytes, BytesMut};
+use convoke::wire::assignment::install::{InstallAssignmentRequest, InstallAssignmentResponse};
+use convoke::wire::assignment::prepare::{PrepareAssignmentRequest, PrepareAssignmentResponse};
 use convoke::wire::codec::{
     Encode, GuardedRequest, GuardedResponse, WireError, decode_request, decode_response, encode,
 };
@@ -80,7 +82,7 @@ pub fn targets() -> Vec<Target> {
             "wire/lenient.rs",
             "wire/reader.rs",
             "wire/text.rs",
-            "wire/newest.rs",
+            "wire/body.rs",
         ],
         seed: Box::new(|random| message.seed(random)),
         run: Box::new(|mut input| {
@@ -132,14 +134,17 @@ pub static MESSAGES: &[Message] = &[
     request::<FindCoordinatorRequest>(),
     request::<HeartbeatRequest>(),
     request::<JoinGroupRequest>(),
+    request::<InstallAssignmentRequest>(),
     request::<LeaveGroupRequest>(),
     request::<ListGroupsRequest>(),
     request::<OffsetCommitRequest>(),
     request::<OffsetDeleteRequest>(),
     request::<OffsetFetchRequest>(),
+    request::<PrepareAssignmentRequest>(),
     request::<SyncGroupRequest>(),
     response::<ApiVersionsResponse>(),
     response::<ConsumerGroupDescribeResponse>(),
+    response::<ConsumerGroupHeartbeatResponse>(),
     response::<DeleteGroupsResponse>(),
     response::<DescribeClusterResponse>(),
     response::<DescribeConfigsResponse>(),
@@ -147,11 +152,13 @@ pub static MESSAGES: &[Message] = &[
     response::<DescribeQuorumResponse>(),
     response::<FetchResponse>(),
     response::<FindCoordinatorResponse>(),
+    response::<InstallAssignmentResponse>(),
     response::<ListConfigResourcesResponse>(),
     response::<ListGroupsResponse>(),
     response::<MetadataResponse>(),
     response::<OffsetCommitResponse>(),
     response::<OffsetFetchResponse>(),
+    response::<PrepareAssignmentResponse>(),
     response::<ProduceResponse>(),
     response::<SaslAuthenticateResponse>(),
     response::<SaslHandshakeResponse>(),

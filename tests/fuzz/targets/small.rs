@@ -1,4 +1,4 @@
-//! What is opaque to the protocol but read all the same, text, and the answer to ApiVersions.
+//! What is opaque to the protocol but read all the same, text, the answer to ApiVersions, and the heartbeat's fields of our own.
 
 use std::borrow::Cow;
 
@@ -6,8 +6,13 @@ use bytes::Bytes;
 use convoke::admin::assignment;
 use convoke::proxy::api_versions::{Answering, Offer, TopicIds, answer};
 use convoke::upstream::cluster::NodeVersions;
-use convoke::wire::schema::API_VERSIONS_REQUEST;
+use convoke::wire::assignment::heartbeat::{VERSION, assigned_by, client_assignors, should_compute_assignment};
+use convoke::wire::codec::{decode_request, decode_response};
+use convoke::wire::schema::{
+    API_VERSIONS_REQUEST, CONSUMER_GROUP_HEARTBEAT_REQUEST, CONSUMER_GROUP_HEARTBEAT_RESPONSE,
+};
 use convoke::wire::text;
+use kafka_protocol::messages::{ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse};
 
 use super::{Target, number};
 use crate::bodies::{self, Random};
@@ -53,6 +58,37 @@ pub fn targets() -> Vec<Target> {
                 let offer = Offer::of(&NodeVersions::default(), TopicIds::Given);
                 let answered = answer(version, Bytes::copy_from_slice(input), &offer, answering);
                 assert!(answered.is_ok() || API_VERSIONS_REQUEST.has_version(version));
+            }),
+            held_per_byte: 64,
+        },
+        Target {
+            name: "client assignors in a heartbeat".to_owned(),
+            reads: &["wire/assignment/heartbeat.rs"],
+            seed: Box::new(|random| bodies::valid(&CONSUMER_GROUP_HEARTBEAT_REQUEST, VERSION, 2, random)),
+            run: Box::new(|input| {
+                let request = decode_request::<ConsumerGroupHeartbeatRequest>(VERSION, Bytes::copy_from_slice(input));
+                let assignors = request.map(|request| client_assignors(&request).expect("the guard passed it"));
+                let metadata = assignors
+                    .into_iter()
+                    .flatten()
+                    .flatten()
+                    .map(|assignor| assignor.metadata.len());
+                assert!(metadata.sum::<usize>() <= input.len());
+            }),
+            held_per_byte: 64,
+        },
+        Target {
+            name: "what a heartbeat's answer says of client assignors".to_owned(),
+            reads: &["wire/assignment/heartbeat.rs"],
+            seed: Box::new(|random| bodies::valid(&CONSUMER_GROUP_HEARTBEAT_RESPONSE, VERSION, 2, random)),
+            run: Box::new(|input| {
+                let body = Bytes::copy_from_slice(input);
+                if let Ok(response) = decode_response::<ConsumerGroupHeartbeatResponse>(VERSION, body) {
+                    should_compute_assignment(&response).expect("the guard passed it");
+                    if let Some(assignment) = &response.assignment {
+                        assigned_by(assignment).expect("the guard passed it");
+                    }
+                }
             }),
             held_per_byte: 64,
         },
