@@ -11,6 +11,7 @@ mod convert;
 mod delete_groups;
 mod describe_groups;
 mod heartbeat;
+mod install_assignment;
 mod join_group;
 mod leave_group;
 mod list_groups;
@@ -19,6 +20,7 @@ mod offset_commit;
 mod offset_delete;
 mod offset_fetch;
 mod partitions;
+mod prepare_assignment;
 mod sync_group;
 #[cfg(test)]
 mod tests;
@@ -118,8 +120,10 @@ pub async fn handle(
         api::DELETE_GROUPS => delete_groups::handle(&call, body, access).await,
         api::OFFSET_DELETE => offset_delete::handle(&call, body, access).await,
         api::CONSUMER_GROUP_HEARTBEAT => consumer_group_heartbeat::handle(&call, body, access).await,
-        // Boxed, since it is seldom asked for and large.
+        // Boxed, since they are seldom asked for and large.
         api::CONSUMER_GROUP_DESCRIBE => Box::pin(consumer_group_describe::handle(&call, body, access)).await,
+        api::CONSUMER_GROUP_PREPARE_ASSIGNMENT => Box::pin(prepare_assignment::handle(&call, body, access)).await,
+        api::CONSUMER_GROUP_INSTALL_ASSIGNMENT => Box::pin(install_assignment::handle(&call, body, access)).await,
         key => return Answer::Close(format!("api {key} is no group API")),
     };
     answer.unwrap_or_else(|error| {

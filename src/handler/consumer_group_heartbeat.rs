@@ -1,6 +1,7 @@
 //! ConsumerGroupHeartbeat (68, KIP-848).
 //!
-//! v1 (KIP-1082) the member makes its own id, and may subscribe to a pattern.
+//! v1 (KIP-1082) the member makes its own id, and may subscribe to a pattern. It is the one with the tagged fields of
+//! client-side assignors, which only Convoke knows.
 //! A heartbeat whose patterns have to be resolved changes nothing at first: they are resolved here, as far as the user may
 //! see topics, and it is asked again with what they stand for.
 //! While a shard loads, COORDINATOR_LOAD_IN_PROGRESS is answered, which all clients of this API wait out.
@@ -11,11 +12,12 @@ use kafka_protocol::messages::{ConsumerGroupHeartbeatRequest, ConsumerGroupHeart
 
 use super::access::{Access, Operation};
 use super::call::{Call, Handled};
-use super::convert::{optional_text, optional_wire, text};
+use super::convert::{optional_text, optional_wire, owned_bytes, text};
 use super::{ClientUpstream, topic_patterns};
 use crate::coordinator::partitions::{Partitions, TopicPartition};
 use crate::coordinator::request::{self as core, Request, ResolvedRegex, Response, Text};
-use crate::wire::codec;
+use crate::wire::assignment::heartbeat as tags;
+use crate::wire::codec::{self, WireError};
 use crate::wire::error_code::ErrorCode;
 
 /// The first version whose members make their ids themselves.
@@ -33,16 +35,17 @@ pub(super) async fn handle(call: &Call<'_>, body: Bytes, access: &mut Access<'_,
         return fail(call, error);
     }
     look_for_topics(call, &request);
-    let mut response = ask(call, &request, None).await;
+    let assignors = client_assignors(&request)?;
+    let mut response = ask(call, &request, assignors.clone(), None).await;
     if let Response::ResolveRegexes { patterns } = response {
         // Boxed, since few heartbeats come here and every connection has room for it.
         match Box::pin(topic_patterns::resolve(call, &patterns, access)).await {
-            Ok(resolved) => response = Box::pin(ask(call, &request, Some(resolved))).await,
+            Ok(resolved) => response = Box::pin(ask(call, &request, assignors, Some(resolved))).await,
             Err(refusal) => return refuse(call, refusal.error, refusal.message.as_ref()),
         }
     }
     match response {
-        Response::ConsumerGroupHeartbeat(response) => call.reply(&to_wire(&response), response.error),
+        Response::ConsumerGroupHeartbeat(response) => call.reply(&to_wire(call, &response)?, response.error),
         // Only members of groups that are ours are ours; the upstream knows what it has.
         Response::NotOwned => call.pass_on(|_| fail(call, ErrorCode::GROUP_ID_NOT_FOUND)),
         Response::Unavailable { error } => fail(call, error),
@@ -79,9 +82,10 @@ fn look_for_topics(call: &Call<'_>, request: &ConsumerGroupHeartbeatRequest) {
 async fn ask(
     call: &Call<'_>,
     request: &ConsumerGroupHeartbeatRequest,
+    assignors: Option<Vec<core::ClientAssignor>>,
     resolved: Option<Vec<ResolvedRegex>>,
 ) -> Response {
-    let heartbeat = Request::ConsumerGroupHeartbeat(to_core(call, request, resolved));
+    let heartbeat = Request::ConsumerGroupHeartbeat(to_core(call, request, assignors, resolved));
     call.services.coordinator.call(&request.group_id, heartbeat).await
 }
 
@@ -99,6 +103,7 @@ fn refuse(call: &Call<'_>, error: ErrorCode, message: Option<&Text>) -> Handled 
 fn to_core(
     call: &Call<'_>,
     request: &ConsumerGroupHeartbeatRequest,
+    client_assignors: Option<Vec<core::ClientAssignor>>,
     resolved: Option<Vec<ResolvedRegex>>,
 ) -> core::ConsumerGroupHeartbeatRequest {
     let names = request.subscribed_topic_names.as_ref();
@@ -112,13 +117,27 @@ fn to_core(
         subscribed_topic_names: names.map(|names| names.iter().map(|name| text(name)).collect()),
         subscribed_topic_regex: optional_text(request.subscribed_topic_regex.as_ref()),
         server_assignor: optional_text(request.server_assignor.as_ref()),
-        client_assignors: None,
+        client_assignors,
         topic_partitions: owned(request),
         client_id: call.caller.client_id.clone(),
         client_host: call.caller.client_host.clone(),
         needs_member_id: call.version >= OWN_ID_SINCE,
         resolved,
     }
+}
+
+/// The assignors that the member has; `None` is as before. The length guard keeps them from other versions than ours.
+fn client_assignors(request: &ConsumerGroupHeartbeatRequest) -> Result<Option<Vec<core::ClientAssignor>>, WireError> {
+    let assignors = tags::client_assignors(request)?;
+    let to_core = |assignor: &tags::ClientAssignor| core::ClientAssignor {
+        name: text(&assignor.name),
+        minimum_version: assignor.minimum_version,
+        maximum_version: assignor.maximum_version,
+        reason: assignor.reason,
+        metadata_version: assignor.metadata_version,
+        metadata: owned_bytes(&assignor.metadata),
+    };
+    Ok(assignors.map(|assignors| assignors.iter().map(to_core).collect()))
 }
 
 /// What the member says it has; `None` is as before.
@@ -132,14 +151,33 @@ fn owned(request: &ConsumerGroupHeartbeatRequest) -> Option<Partitions> {
     Some(partitions.collect())
 }
 
-fn to_wire(response: &core::ConsumerGroupHeartbeatResponse) -> ConsumerGroupHeartbeatResponse {
-    ConsumerGroupHeartbeatResponse::default()
+fn to_wire(
+    call: &Call<'_>,
+    response: &core::ConsumerGroupHeartbeatResponse,
+) -> Result<ConsumerGroupHeartbeatResponse, WireError> {
+    let mut assignment = response.assignment.as_deref().map(assignment);
+    if let Some(assignment) = assignment.as_mut().filter(|_| call.version == tags::VERSION) {
+        tags::set_assigned_by(assignment, &assigned_by(&response.assigned_by))?;
+    }
+    let mut answer = ConsumerGroupHeartbeatResponse::default()
         .with_error_code(response.error.0)
         .with_error_message(optional_wire(response.error_message.as_ref()))
         .with_member_id(optional_wire(response.member_id.as_ref()))
         .with_member_epoch(response.member_epoch)
         .with_heartbeat_interval_ms(response.heartbeat_interval_ms)
-        .with_assignment(response.assignment.as_deref().map(assignment))
+        .with_assignment(assignment);
+    if response.should_compute_assignment && call.version == tags::VERSION {
+        tags::set_should_compute_assignment(&mut answer);
+    }
+    Ok(answer)
+}
+
+fn assigned_by(assigned: &core::AssignedBy) -> tags::AssignedBy {
+    tags::AssignedBy {
+        error: assigned.error,
+        metadata_version: assigned.metadata_version,
+        metadata: assigned.metadata.clone(),
+    }
 }
 
 fn assignment(partitions: &Partitions) -> Assignment {

@@ -46,9 +46,6 @@ impl ErrorCode {
     /// Ours: KIP-848's dropped half names it and never numbered it. Far from Kafka's own numbers.
     pub const INVALID_ASSIGNMENT: Self = Self(20_848);
 
-    /// Our own, for KIP-848's error of that name, to which Kafka gave no number.
-    pub const INVALID_ASSIGNMENT: Self = Self(20848);
-
     /// Whether this is NONE.
     #[must_use]
     pub const fn is_none(self) -> bool {
@@ -65,7 +62,6 @@ impl std::fmt::Display for ErrorCode {
         }
         match ResponseError::try_from_code(self.0) {
             None => f.write_str("NONE"),
-            Some(ResponseError::Unknown(_)) if *self == Self::INVALID_ASSIGNMENT => f.write_str("INVALID_ASSIGNMENT"),
             Some(ResponseError::Unknown(code)) => write!(f, "{code}"),
             Some(error) => f.write_str(&screaming_snake(&format!("{error:?}"))),
         }
@@ -95,6 +91,5 @@ mod tests {
         assert_eq!(ErrorCode::INVALID_ASSIGNMENT.to_string(), "INVALID_ASSIGNMENT");
         assert_eq!(ErrorCode(159).to_string(), "159");
         assert_eq!(ErrorCode(112).to_string(), "UNSUPPORTED_ASSIGNOR");
-        assert_eq!(ErrorCode::INVALID_ASSIGNMENT.to_string(), "INVALID_ASSIGNMENT");
     }
 }
