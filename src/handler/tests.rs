@@ -2,6 +2,7 @@
 //! kafka-protocol writes the requests and reads the answers; what it lacks is written and read by hand.
 
 mod access;
+mod assignment;
 mod consumer_groups;
 mod groups;
 mod kit;
