@@ -6,7 +6,9 @@ use serde::Serialize;
 
 use super::assignment;
 use crate::coordinator::partitions::Partitions;
-use crate::coordinator::request::{GroupView, MemberView, ShardView};
+use crate::coordinator::request::{
+    ComputationView, ConsumerGroupView, ExternalAssignorView, GroupView, MemberView, ShardView,
+};
 use crate::coordinator::topics::Topics;
 
 /// The protocol type of consumers, whose assignments can be read.
@@ -16,6 +18,8 @@ const CLASSIC: &str = "classic";
 #[derive(Debug, Serialize)]
 struct Report<'a> {
     groups: Vec<Group<'a>>,
+    /// Processes that compute assignments for groups without being in them.
+    external_assignors: Vec<ExternalAssignor<'a>>,
     /// Shards that could not tell now; their groups are missing here.
     shards_unavailable: usize,
 }
@@ -38,15 +42,43 @@ struct Group<'a> {
     /// Partitions with a committed offset.
     committed_offsets: usize,
     /// A consumer group's; null for classic ones.
-    consumer: Option<Consumer>,
+    consumer: Option<Consumer<'a>>,
 }
 
 /// How far a consumer group is on the way to its target; `generation_id` is its epoch.
 #[derive(Debug, Serialize)]
-struct Consumer {
+struct Consumer<'a> {
     assignment_epoch: i32,
+    /// Who computed the present target; null where that is not known.
+    computed_by: Option<&'a str>,
+    /// Of the client-side assignor that should have computed it; 0 for none.
+    assignor_error: i8,
+    /// Of the next target, by a member or an external assignor; null while there is none.
+    computation: Option<Computation<'a>>,
     partitions_to_revoke: usize,
     partitions_to_assign: usize,
+}
+
+#[derive(Debug, Serialize)]
+struct Computation<'a> {
+    assignor: &'a str,
+    /// Who computes it; null while nobody has been heard who could.
+    member_id: Option<&'a str>,
+    /// Who had its turn and did not do it.
+    passed_over: Vec<&'a str>,
+}
+
+#[derive(Debug, Serialize)]
+struct ExternalAssignor<'a> {
+    group_id: &'a str,
+    member_id: &'a str,
+    client_id: &'a str,
+    client_host: &'a str,
+    /// Within which it has to compute.
+    rebalance_timeout_ms: i32,
+    assignors: Vec<&'a str>,
+    /// Whether it waits for something to do.
+    parked: bool,
 }
 
 #[derive(Debug, Serialize)]
@@ -86,8 +118,12 @@ pub(super) fn report(views: &[Option<ShardView>], topics: &Topics) -> Vec<u8> {
         .map(|view| group(view, topics))
         .collect();
     groups.sort_by(|left, right| left.group_id.cmp(right.group_id));
+    let externals = views.iter().flatten().flat_map(|view| &view.externals);
+    let mut external_assignors: Vec<_> = externals.map(external_assignor).collect();
+    external_assignors.sort_by(|left, right| (left.group_id, left.member_id).cmp(&(right.group_id, right.member_id)));
     let report = Report {
         groups,
+        external_assignors,
         shards_unavailable: views.iter().filter(|view| view.is_none()).count(),
     };
     serde_json::to_vec_pretty(&report).unwrap_or_default()
@@ -108,11 +144,38 @@ fn group<'a>(view: &'a GroupView, topics: &Topics) -> Group<'a> {
         members: members.map(|view| member(view, is_consumer, topics)).collect(),
         pending_members: view.pending_members,
         committed_offsets: view.offsets,
-        consumer: view.consumer.as_ref().map(|consumer| Consumer {
-            assignment_epoch: consumer.assignment_epoch,
-            partitions_to_revoke: consumer.partitions_to_revoke,
-            partitions_to_assign: consumer.partitions_to_assign,
-        }),
+        consumer: view.consumer.as_ref().map(consumer),
+    }
+}
+
+fn consumer(view: &ConsumerGroupView) -> Consumer<'_> {
+    Consumer {
+        assignment_epoch: view.assignment_epoch,
+        computed_by: view.computed_by.as_deref(),
+        assignor_error: view.assignor_error,
+        computation: view.computation.as_ref().map(computation),
+        partitions_to_revoke: view.partitions_to_revoke,
+        partitions_to_assign: view.partitions_to_assign,
+    }
+}
+
+fn computation(view: &ComputationView) -> Computation<'_> {
+    Computation {
+        assignor: &view.assignor,
+        member_id: view.member_id.as_deref(),
+        passed_over: view.passed_over.iter().map(|member_id| &**member_id).collect(),
+    }
+}
+
+fn external_assignor(view: &ExternalAssignorView) -> ExternalAssignor<'_> {
+    ExternalAssignor {
+        group_id: &view.group_id,
+        member_id: &view.member_id,
+        client_id: &view.client_id,
+        client_host: &view.client_host,
+        rebalance_timeout_ms: view.rebalance_timeout_ms,
+        assignors: view.assignors.iter().map(|assignor| &*assignor.name).collect(),
+        parked: view.parked,
     }
 }
 

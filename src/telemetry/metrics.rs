@@ -10,6 +10,7 @@ use prometheus::{
 };
 
 use super::api_metrics::{ApiMetrics, ApiVecs};
+use super::client_assignor_metrics::ClientAssignorMetrics;
 use super::close_reason::CloseReason;
 use super::consumer_group_metrics::ConsumerGroupMetrics;
 use super::pattern_metrics::PatternMetrics;
@@ -43,6 +44,7 @@ pub struct Metrics {
     coordinator: CoordinatorMetrics,
     groups: GroupMetrics,
     pub consumer_groups: ConsumerGroupMetrics,
+    pub client_assignors: ClientAssignorMetrics,
 }
 
 /// The store's.
@@ -174,6 +176,7 @@ impl Metrics {
             coordinator: CoordinatorMetrics::new(&make),
             groups: GroupMetrics::new(&make),
             consumer_groups: ConsumerGroupMetrics::new(&make),
+            client_assignors: ClientAssignorMetrics::new(&make),
             registry: registry.clone(),
         };
         metrics.resolve_owned();
@@ -208,6 +211,7 @@ impl Metrics {
     pub fn event(&self, event: &Event) {
         self.coordinator.event(event);
         self.consumer_groups.event(event);
+        self.client_assignors.event(event);
     }
 
     pub(super) fn groups(&self) -> &GroupMetrics {

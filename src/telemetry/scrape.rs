@@ -44,6 +44,7 @@ impl Metrics {
             gauges.groups.with_label_values(&[group_type, state]).set(count);
         }
         self.consumer_groups.set(views.iter().flat_map(|view| &view.groups));
+        self.client_assignors.set(views);
         gauges.members.set(gauge(members));
         gauges.pending_members.set(gauge(pending));
         gauges.offsets.set(gauge(offsets));

@@ -9,7 +9,10 @@ use bytes::Bytes;
 use convoke::admin::{Admin, Listening, Readiness, Shards, Subject, SubjectFuture, UpstreamHealth};
 use convoke::coordinator::partitions::TopicPartition;
 use convoke::coordinator::record::MemberState;
-use convoke::coordinator::request::{ConsumerGroupView, ConsumerMemberView, GroupView, MemberView, ShardView};
+use convoke::coordinator::request::{
+    ClientAssignor, ComputationView, ConsumerGroupView, ConsumerMemberView, ExternalAssignorView, GroupView,
+    MemberView, ShardView,
+};
 use convoke::coordinator::topics::{Topic, Topics};
 use convoke::telemetry::metrics::Metrics;
 use serde_json::{Value, json};
@@ -240,6 +243,7 @@ async fn groups_are_shown_with_their_members_and_decoded_assignments() {
             "committed_offsets": 4,
             "consumer": null,
         }],
+        "external_assignors": [],
         "shards_unavailable": 1,
     });
     assert_eq!(serde_json::from_str::<Value>(&body).expect("JSON"), expected);
@@ -277,7 +281,14 @@ async fn a_consumer_group_is_shown_with_how_far_it_is() {
     let (_, _, body) = get(running.address, "/groups").await;
     let shown: Value = serde_json::from_str(&body).expect("JSON");
     let group = &shown["groups"][0];
-    let expected = json!({"assignment_epoch": 3, "partitions_to_revoke": 1, "partitions_to_assign": 2});
+    let expected = json!({
+        "assignment_epoch": 3,
+        "computed_by": null,
+        "assignor_error": 0,
+        "computation": null,
+        "partitions_to_revoke": 1,
+        "partitions_to_assign": 2,
+    });
     assert_eq!(group["consumer"], expected);
     let member = &group["members"][0];
     assert_eq!(member["assignment"], json!({"orders": [0, 2], GONE.to_string(): [1]}));
@@ -289,6 +300,69 @@ async fn a_consumer_group_is_shown_with_how_far_it_is() {
         "partitions_to_assign": 2,
     });
     assert_eq!(member["consumer"], expected);
+}
+
+#[tokio::test]
+async fn who_computes_assignments_is_shown_with_the_group_and_without() {
+    let mut view = view();
+    view.groups[0].consumer = Some(ConsumerGroupView {
+        assignment_epoch: 3,
+        computed_by: Some("uniform".into()),
+        assignor_error: -7,
+        computation: Some(ComputationView {
+            assignor: "lag-balanced".into(),
+            member_id: Some("e-2".into()),
+            passed_over: vec!["e-1".into()],
+        }),
+        partitions_to_revoke: 0,
+        partitions_to_assign: 0,
+    });
+    let external = |group_id: &str, member_id: &str| ExternalAssignorView {
+        group_id: group_id.into(),
+        member_id: member_id.into(),
+        client_id: "convoke-assignor".into(),
+        client_host: "/127.0.0.1".into(),
+        rebalance_timeout_ms: 30_000,
+        assignors: vec![ClientAssignor {
+            name: "lag-balanced".into(),
+            minimum_version: 0,
+            maximum_version: 1,
+            reason: 0,
+            metadata_version: 1,
+            metadata: Bytes::from_static(b"not shown"),
+        }],
+        parked: member_id == "e-1",
+    };
+    view.externals = vec![external("orders", "e-2"), external("nobody's", "e-1")];
+    let running = start(StandIn {
+        views: vec![Some(view)],
+        ..StandIn::default()
+    })
+    .await;
+    let (_, _, body) = get(running.address, "/groups").await;
+    let shown: Value = serde_json::from_str(&body).expect("JSON");
+    let consumer = &shown["groups"][0]["consumer"];
+    assert_eq!(
+        (&consumer["computed_by"], &consumer["assignor_error"]),
+        (&json!("uniform"), &json!(-7))
+    );
+    let expected = json!({"assignor": "lag-balanced", "member_id": "e-2", "passed_over": ["e-1"]});
+    assert_eq!(consumer["computation"], expected);
+    let expected = |group_id: &str, member_id: &str| {
+        json!({
+            "group_id": group_id,
+            "member_id": member_id,
+            "client_id": "convoke-assignor",
+            "client_host": "/127.0.0.1",
+            "rebalance_timeout_ms": 30_000,
+            "assignors": ["lag-balanced"],
+            "parked": member_id == "e-1",
+        })
+    };
+    let expected = json!([expected("nobody's", "e-1"), expected("orders", "e-2")]);
+    assert_eq!(shown["external_assignors"], expected);
+    let (_, _, metrics) = get(running.address, "/metrics").await;
+    assert!(metrics.contains("convoke_external_assignors 2\n"), "{metrics}");
 }
 
 #[tokio::test]

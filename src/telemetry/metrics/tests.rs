@@ -19,6 +19,7 @@ fn metric_names_are_the_ones_that_dashboards_know() {
     metrics.set_groups(&[]);
     metrics.set_shards(ShardCounts::default());
     metrics.api(11).error(16);
+    metrics.client_assignors.know([]);
     let shown: BTreeSet<String> = text(&metrics)
         .lines()
         .filter_map(|line| line.strip_prefix("# TYPE "))
