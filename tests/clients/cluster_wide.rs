@@ -21,10 +21,16 @@ pub fn one_node() -> Vec<Trial> {
 pub fn three_nodes() -> Vec<Trial> {
     vec![
         Trial::new(
-            "members go on when nodes are killed one after the other",
+            "members of both protocols go on when nodes are killed one after the other",
             nodes_die_in_turn,
         ),
-        Trial::new("a group is listed by exactly one node", listed_once),
+        Trial::new("a group is listed by exactly one node", |stage| {
+            listed_once(stage, Stock::Librdkafka)
+        }),
+        Trial::new(
+            "a group of the consumer protocol is listed by exactly one node",
+            |stage| listed_once(stage, Stock::LibrdkafkaConsumer),
+        ),
     ]
 }
 
@@ -40,6 +46,9 @@ pub fn sasl() -> Vec<Trial> {
         (Stock::Librdkafka, "OAUTHBEARER"),
         (Stock::FranzGo, "SCRAM-SHA-256"),
         (Stock::KafkaPython, "SCRAM-SHA-512"),
+        (Stock::Java440Consumer, "OAUTHBEARER"),
+        (Stock::LibrdkafkaConsumer, "PLAIN"),
+        (Stock::FranzGoConsumer, "SCRAM-SHA-256"),
     ];
     let trial = |(stock, mechanism): (Stock, &'static str)| {
         Trial::new(format!("{} by {mechanism}", stock.name()), move |stage: &mut Stage| {
@@ -108,27 +117,37 @@ fn upstream_comes_later(stage: &mut Stage) -> Result<()> {
     late.stop()
 }
 
+/// A group of each protocol, on one topic: most of the time is spent in waiting for the cluster.
 fn nodes_die_in_turn(stage: &mut Stage) -> Result<()> {
-    let (topic, group) = (stage.topic(6)?, stage.name("group"));
+    let topic = stage.topic(6)?;
     let extra = json!({"session_timeout_ms": 30000});
-    let mut java = Member::consumer(stage, Stock::Java440, &group, &topic, &extra)?;
-    let mut other = Member::consumer(stage, Stock::Java381, &group, &topic, &extra)?;
-    settle(&mut [&mut java, &mut other], &topic, 6)?;
+    let mut groups = Vec::new();
+    for stocks in [&[Stock::Java440, Stock::Java381][..], &Stock::CONSUMER] {
+        let group = stage.name("group");
+        let member = |&stock: &Stock| Member::consumer(stage, stock, &group, &topic, &extra);
+        let mut members = stocks.iter().map(member).collect::<Result<Vec<_>>>()?;
+        settle(&mut members.iter_mut().collect::<Vec<_>>(), &topic, 6)?;
+        groups.push(members);
+    }
     for node in 1..=3 {
         stage.kafka.kill(node);
         let prefix = format!("without{node}");
         produce(stage, Stock::Librdkafka, &topic, 6, &prefix, 60)?;
-        read_all(&mut [&mut java, &mut other], &values(&prefix, 60))?;
+        for members in &mut groups {
+            read_all(&mut members.iter_mut().collect::<Vec<_>>(), &values(&prefix, 60))?;
+        }
         stage.kafka.restart(node)?;
     }
-    settle(&mut [&mut java, &mut other], &topic, 6)?;
-    java.close()?;
-    other.close()
+    for members in &mut groups {
+        settle(&mut members.iter_mut().collect::<Vec<_>>(), &topic, 6)?;
+        members.iter_mut().try_for_each(Member::close)?;
+    }
+    Ok(())
 }
 
-fn listed_once(stage: &mut Stage) -> Result<()> {
+fn listed_once(stage: &mut Stage, stock: Stock) -> Result<()> {
     let (topic, group) = (stage.topic(1)?, stage.name("group"));
-    let mut member = Member::consumer(stage, Stock::Librdkafka, &group, &topic, &json!({}))?;
+    let mut member = Member::consumer(stage, stock, &group, &topic, &json!({}))?;
     settle(&mut [&mut member], &topic, 1)?;
     let bootstrap = stage.bootstrap();
     let class = crate::tools::GROUPS;

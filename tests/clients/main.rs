@@ -178,6 +178,7 @@ fn plans() -> Vec<Plan> {
             older_trials(&[&[0, 10, 1], &[0, 9]]),
         ),
         plan("on 4.1.1", &Options::new("4.1.1"), older_trials(&[&[1, 0]])),
+        plan("on 4.1.1", &Options::new("4.1.1"), consumer_group_essentials()),
         plan("with SASL on 4.4.0", &newest.clone().sasl(), cluster_wide::sasl()),
         plan(
             "on three nodes of 4.4.0",
@@ -204,6 +205,12 @@ fn consumer_group_trials() -> Vec<Trial> {
         scenario::consumer_groups::tool_shows_the_group,
     ));
     trials
+}
+
+/// What of it depends on the broker: topics, takeovers, and what members are told of them.
+fn consumer_group_essentials() -> Vec<Trial> {
+    let essentials = scenario::consumer_groups::essentials;
+    Stock::CONSUMER.into_iter().flat_map(essentials).collect()
 }
 
 /// What does not belong to one client's library.

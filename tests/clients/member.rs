@@ -78,7 +78,8 @@ impl Member {
         let config = json!({"role": "consumer", "group": group, "topics": [topic]});
         let mut config = merged(config, extra);
         // Brokers of 3.8 have only the classic protocol: members that are there before Convoke speak it.
-        if config["protocol"].is_null() && config["direct"] != true {
+        let can_speak_it = config["direct"] != true || stage.brokers_have_consumer_groups();
+        if config["protocol"].is_null() && can_speak_it {
             config["protocol"] = json!(stock.protocol());
         }
         Self::start(stage, stock, config)

@@ -84,6 +84,11 @@ impl Stage {
         }
     }
 
+    /// Whether the brokers themselves have the consumer protocol (KIP-848).
+    pub fn brokers_have_consumer_groups(&self) -> bool {
+        !self.kafka.version().starts_with("3.")
+    }
+
     /// A name that no other trial has.
     pub fn name(&self, what: &str) -> String {
         format!("{what}-{}", COUNT.fetch_add(1, Ordering::Relaxed))

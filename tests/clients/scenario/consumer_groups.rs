@@ -5,7 +5,7 @@ use serde_json::json;
 
 use crate::Trial;
 use crate::member::{Member, assert_done_once, produce, read_all, settle, values};
-use crate::scenario::{essentials, generation, growth, interruptions, sharing, statics};
+use crate::scenario::{self, generation, growth, interruptions, sharing, statics};
 use crate::stage::Stage;
 use crate::stock::Stock;
 use crate::tools::{GROUPS, expect, reset_to_earliest};
@@ -29,11 +29,6 @@ pub fn all(stock: Stock) -> Vec<Trial> {
             statics::close_and_come_back,
         );
     }
-    add("a pattern takes in a new topic", pattern_takes_in_a_new_topic);
-    add(
-        "new partitions of a topic are shared out",
-        growth::new_partitions_are_shared,
-    );
     add(
         "goes on when Convoke is stopped and started under load",
         interruptions::stopped_under_load,
@@ -41,6 +36,22 @@ pub fn all(stock: Stock) -> Vec<Trial> {
     add(
         "members go on where they were when Convoke is killed",
         members_go_on_after_kill,
+    );
+    trials
+}
+
+/// What is tried on every upstream version.
+pub fn essentials(stock: Stock) -> Vec<Trial> {
+    let mut trials = scenario::essentials(stock);
+    let mut add = |what: &str, run: fn(&mut Stage, Stock) -> Result<()>| {
+        trials.push(Trial::new(format!("{}: {what}", stock.name()), move |stage| {
+            run(stage, stock)
+        }));
+    };
+    add("a pattern takes in a new topic", pattern_takes_in_a_new_topic);
+    add(
+        "new partitions of a topic are shared out",
+        growth::new_partitions_are_shared,
     );
     add(
         "a running group changes to the protocol and back",
