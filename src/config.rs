@@ -8,6 +8,7 @@ mod layers;
 mod load;
 mod node_ports;
 mod problem;
+mod rules;
 pub mod settings;
 pub mod units;
 
@@ -169,6 +170,17 @@ pub struct StoreConfig {
 pub struct GroupsConfig {
     /// Groups that stay with the upstream's own coordinator: names, or prefixes that end in `*`.
     pub delegate: Vec<String>,
+    /// Classic groups that the coordinator assigns for; the first rule that means a group holds.
+    pub assign: Vec<AssignConfig>,
+}
+
+/// One rule of `groups.assign`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AssignConfig {
+    /// Names, or prefixes that end in `*`.
+    pub groups: Vec<String>,
+    /// `None`: the protocol that the members agree on.
+    pub assignor: Option<String>,
 }
 
 /// Every limit that protects the process.

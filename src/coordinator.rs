@@ -17,7 +17,7 @@ mod admission;
 pub mod assignor;
 mod classic;
 mod consumer;
-mod consumer_protocol;
+pub mod consumer_protocol;
 mod context;
 pub mod event;
 mod group;

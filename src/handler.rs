@@ -89,6 +89,8 @@ pub struct HandlerServices {
     pub cluster: ClusterWatch,
     /// `groups.delegate`
     pub delegate: GroupPatterns,
+    /// Classic groups that the coordinator assigns for.
+    pub assign: GroupPatterns,
     pub patterns: Arc<TopicPatterns>,
     pub metrics: Arc<Metrics>,
 }

@@ -1,6 +1,7 @@
 //! Metrics and logs.
 
 pub mod api_metrics;
+pub mod classic_group_metrics;
 pub mod client_assignor_metrics;
 pub mod close_reason;
 pub mod consumer_group_metrics;

@@ -41,8 +41,21 @@ struct Group<'a> {
     pending_members: usize,
     /// Partitions with a committed offset.
     committed_offsets: usize,
+    /// A classic group's with members; null for others.
+    classic: Option<Classic<'a>>,
     /// A consumer group's; null for classic ones.
     consumer: Option<Consumer<'a>>,
+}
+
+/// Who assigned last.
+#[derive(Debug, Serialize)]
+struct Classic<'a> {
+    /// `leader` or `coordinator`.
+    assigned_by: &'static str,
+    /// The coordinator's; null where a leader assigned, and where a restart has forgotten it.
+    assignor: Option<&'a str>,
+    /// Partitions that nobody has until their owners have given them up.
+    partitions_withheld: usize,
 }
 
 /// How far a consumer group is on the way to its target; `generation_id` is its epoch.
@@ -144,6 +157,11 @@ fn group<'a>(view: &'a GroupView, topics: &Topics) -> Group<'a> {
         members: members.map(|view| member(view, is_consumer, topics)).collect(),
         pending_members: view.pending_members,
         committed_offsets: view.offsets,
+        classic: view.classic.as_ref().map(|classic| Classic {
+            assigned_by: classic.assigned_by,
+            assignor: classic.assignor.as_deref(),
+            partitions_withheld: classic.partitions_withheld,
+        }),
         consumer: view.consumer.as_ref().map(consumer),
     }
 }

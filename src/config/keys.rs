@@ -5,7 +5,24 @@
 pub struct Key {
     pub name: &'static str,
     pub default: Option<&'static str>,
-    /// Whether a list is meant; in the environment and in flags its items are separated by commas.
+    pub shape: Shape,
+}
+
+/// What stands behind a key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Shape {
+    Value,
+    /// In the environment and in flags its items are separated by commas.
+    List,
+    /// A list of sections with these keys; in the environment and in flags the same in YAML.
+    Rules(&'static [Field]),
+}
+
+/// One key of a rule.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Field {
+    pub name: &'static str,
+    /// Whether it may have several values.
     pub list: bool,
 }
 
@@ -13,7 +30,7 @@ const fn key(name: &'static str, default: &'static str) -> Key {
     Key {
         name,
         default: Some(default),
-        list: false,
+        shape: Shape::Value,
     }
 }
 
@@ -21,7 +38,7 @@ const fn without_default(name: &'static str) -> Key {
     Key {
         name,
         default: None,
-        list: false,
+        shape: Shape::Value,
     }
 }
 
@@ -29,8 +46,26 @@ const fn list(name: &'static str) -> Key {
     Key {
         name,
         default: None,
-        list: true,
+        shape: Shape::List,
     }
+}
+
+const fn rules(name: &'static str, fields: &'static [Field]) -> Key {
+    Key {
+        name,
+        default: None,
+        shape: Shape::Rules(fields),
+    }
+}
+
+/// The key of a rule that says which groups it is for.
+const GROUPS: Field = Field {
+    name: "groups",
+    list: true,
+};
+
+const fn field(name: &'static str) -> Field {
+    Field { name, list: false }
 }
 
 /// Every key, in the order of `config/convoke.yaml`.
@@ -51,6 +86,7 @@ pub static KEYS: &[Key] = &[
     key("admin.listen", "127.0.0.1:9190"),
     without_default("store.data"),
     list("groups.delegate"),
+    rules("groups.assign", &[GROUPS, field("assignor")]),
     key("limits.frame_max", "100MiB"),
     key("limits.owned_request_max", "16MiB"),
     key("limits.owned_memory_max", "256MiB"),

@@ -5,8 +5,11 @@ use std::io::Read;
 use std::path::Path;
 
 use super::document::{self, Entry, Mark, Node, Value};
-use super::keys::{self, ENVIRONMENT_PREFIX, SETTINGS_SECTION, environment_name, is_section, names_in, nearest};
+use super::keys::{
+    self, ENVIRONMENT_PREFIX, Field, SETTINGS_SECTION, Shape, environment_name, is_section, names_in, nearest,
+};
 use super::problem::{Place, Problem};
+use super::rules::{self, Rule, RuleReader};
 use super::settings;
 use super::{Flag, Sources};
 
@@ -24,6 +27,19 @@ pub(super) struct Given {
     pub(super) place: Place,
     /// One item unless the key is a list.
     pub(super) items: Vec<Item>,
+    /// Of a key whose value is a list of rules.
+    pub(super) rules: Vec<Rule>,
+}
+
+impl Given {
+    /// As `convoke check` shows it.
+    pub(super) fn shown(&self) -> String {
+        let items = self.items.iter().map(|item| item.text.clone());
+        items
+            .chain(self.rules.iter().map(Rule::shown))
+            .collect::<Vec<_>>()
+            .join(",")
+    }
 }
 
 /// One value as it was written.
@@ -121,12 +137,18 @@ impl Layers {
             text: text.trim().to_owned(),
             place: place.clone(),
         };
-        let items = if keys::find(key).is_some_and(|key| key.list) {
-            text.split(',').map(item).filter(|item| !item.text.is_empty()).collect()
-        } else {
-            vec![item(text)]
+        let mut rules = Vec::new();
+        let items = match keys::find(key).map(|key| key.shape) {
+            Some(Shape::List) => text.split(',').map(item).filter(|item| !item.text.is_empty()).collect(),
+            Some(Shape::Rules(fields)) => {
+                let (read, problems) = rules::read_text(key, fields, text, &place);
+                rules = read;
+                self.problems.extend(problems);
+                Vec::new()
+            }
+            Some(Shape::Value) | None => vec![item(text)],
         };
-        self.given.insert(key.to_owned(), Given { place, items });
+        self.given.insert(key.to_owned(), Given { place, items, rules });
     }
 }
 
@@ -237,7 +259,11 @@ impl File<'_> {
 
     /// A key without a value counts as not given.
     fn read_value(&mut self, key: &str, node: &Node) {
-        let list = keys::find(key).is_some_and(|key| key.list);
+        let shape = keys::find(key).map(|key| key.shape);
+        if let Some(Shape::Rules(fields)) = shape {
+            return self.read_rules(key, fields, node);
+        }
+        let list = shape == Some(Shape::List);
         let place = self.place(node.mark);
         match &node.value {
             Value::Null => {}
@@ -249,12 +275,27 @@ impl File<'_> {
                     self.read_item(key, item, place)
                 });
                 let items = items.collect();
-                self.layers.given.insert(key.to_owned(), Given { place, items });
+                let rules = Vec::new();
+                self.layers.given.insert(key.to_owned(), Given { place, items, rules });
             }
             other => {
                 let expected = if list { "a list" } else { "a single value" };
                 self.problem(node.mark, key, format!("expected {expected}, found {}", other.kind()));
             }
+        }
+    }
+
+    fn read_rules(&mut self, key: &str, fields: &'static [Field], node: &Node) {
+        let place = self.place(node.mark);
+        let locate = |mark| self.place(mark);
+        let mut reader = RuleReader::new(key, fields, place.clone(), &locate);
+        let rules = reader.read(node);
+        for (mark, key, message) in reader.problems {
+            self.problem(mark, &key, message);
+        }
+        if node.value != Value::Null {
+            let items = Vec::new();
+            self.layers.given.insert(key.to_owned(), Given { place, items, rules });
         }
     }
 

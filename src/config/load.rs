@@ -8,12 +8,14 @@ use std::time::Duration;
 use super::keys::{self, KEYS, SETTINGS_SECTION};
 use super::layers::{Given, Item, Layers, PROBLEMS_MAX, read_text};
 use super::problem::{ConfigError, Place, Problem};
+use super::rules::group_pattern;
 use super::settings;
 use super::units::{parse_duration, parse_size};
 use super::{
-    AdminConfig, Config, Effective, GroupsConfig, HostPort, LimitsConfig, ListenConfig, Loaded, LogConfig, NodePorts,
-    SaslConfig, SaslMechanism, Sources, StoreConfig, UpstreamConfig, checks,
+    AdminConfig, AssignConfig, Config, Effective, GroupsConfig, HostPort, LimitsConfig, ListenConfig, Loaded,
+    LogConfig, NodePorts, SaslConfig, SaslMechanism, Sources, StoreConfig, UpstreamConfig, checks,
 };
+use crate::coordinator::assignor::ClassicAssignor;
 use crate::telemetry::log::{self, LogFormat};
 
 /// Loads the configuration.
@@ -106,11 +108,12 @@ impl Reader {
             Some(Given {
                 place: Place::Nowhere,
                 items: vec![item],
+                rules: Vec::new(),
             })
         })
     }
 
-    fn item<T>(&mut self, key: &str, item: &Item, parse: impl Fn(&str) -> Result<T, String>) -> Option<T> {
+    pub(super) fn item<T>(&mut self, key: &str, item: &Item, parse: impl Fn(&str) -> Result<T, String>) -> Option<T> {
         parse(&item.text)
             .map_err(|message| self.problem(item.place.clone(), key, message))
             .ok()
@@ -187,7 +190,8 @@ impl Reader {
             "" => Err("it is empty; give the directory of the state".to_owned()),
             _ => Ok(PathBuf::from(text)),
         });
-        let delegate = self.list("groups.delegate", group_rule);
+        let delegate = self.list("groups.delegate", group_pattern);
+        let assign = self.assign();
         let settings = self.settings();
         let limits = self.limits();
         let drain_timeout = self.duration("drain_timeout", Duration::ZERO, HOUR);
@@ -197,7 +201,7 @@ impl Reader {
             listen: listen?,
             admin: AdminConfig { listen: admin? },
             store: StoreConfig { data: data? },
-            groups: GroupsConfig { delegate },
+            groups: GroupsConfig { delegate, assign },
             settings,
             limits: limits?,
             drain_timeout: drain_timeout?,
@@ -254,6 +258,31 @@ impl Reader {
             bootstrap,
             advertise,
         })
+    }
+
+    fn assign(&mut self) -> Vec<AssignConfig> {
+        let key = "groups.assign";
+        let mut all = Vec::new();
+        let before = self.problems.len();
+        for rule in self.rules(key) {
+            if self.problems.len() - before >= PROBLEMS_MAX {
+                self.problem(
+                    Place::Nowhere,
+                    key,
+                    "more of its rules may be wrong; these are the first",
+                );
+                break;
+            }
+            let groups = self.rule_groups(key, &rule);
+            if !rule.fields.contains_key("groups") {
+                let message = "missing; give the groups that are meant, for all of them `groups: [\"*\"]`";
+                self.problem(rule.place.clone(), &format!("{key}.groups"), message);
+            }
+            let named = rule.fields.get("assignor").and_then(|given| given.items.first());
+            let assignor = named.and_then(|item| self.item(&format!("{key}.assignor"), item, classic_assignor));
+            all.push(AssignConfig { groups, assignor });
+        }
+        all
     }
 
     fn settings(&mut self) -> std::collections::BTreeMap<String, String> {
@@ -328,6 +357,16 @@ fn upstream_address(text: &str) -> Result<HostPort, String> {
     Ok(address)
 }
 
+fn classic_assignor(text: &str) -> Result<String, String> {
+    match ClassicAssignor::by_name(text) {
+        Some(assignor) => Ok(assignor.name().to_owned()),
+        None => Err(format!(
+            "`{text}` is no assignor of classic groups; those are {}",
+            ClassicAssignor::NAMES.join(", ")
+        )),
+    }
+}
+
 fn address(text: &str) -> Result<SocketAddr, String> {
     let named: HostPort = text.parse()?;
     if named.host == "localhost" {
@@ -335,15 +374,6 @@ fn address(text: &str) -> Result<SocketAddr, String> {
     }
     text.parse()
         .map_err(|_| format!("`{text}` is not an IP address and a port, such as 127.0.0.1:9190"))
-}
-
-fn group_rule(text: &str) -> Result<String, String> {
-    match text.find('*') {
-        Some(star) if star + 1 < text.len() => Err(format!(
-            "`{text}` is no rule: a group's name, or the beginning of names with one * at its end"
-        )),
-        _ => Ok(text.to_owned()),
-    }
 }
 
 /// The first line of the file; editors end it with a line break that is not part of the password.
@@ -366,10 +396,7 @@ fn effective(config: &Config, layers: &Layers) -> Vec<Effective> {
             let given = layers.given.get(&name);
             let value = match given {
                 _ if name == "upstream.sasl.password" => given.map(|_| "(not shown)".to_owned()),
-                Some(given) => {
-                    let items: Vec<&str> = given.items.iter().map(|item| item.text.as_str()).collect();
-                    Some(items.join(","))
-                }
+                Some(given) => Some(given.shown()),
                 None if name == "listen.nodes" => Some(config.listen.nodes.to_string()),
                 None => keys::find(&name)?.default.map(ToOwned::to_owned),
             };

@@ -7,13 +7,15 @@
 //!
 //! They give what Kafka's `UniformAssignor` and `RangeAssignor` (4.x) promise. Kafka walks its members in the order of a hash map, so
 //! the exact placement is no part of the promise; here members are walked in their given order, and the same input always gives
-//! the same target. As in 4.x, racks are not looked at: a change of racks re-computes a target only by the metadata hash.
+//! the same target. Those of [`classic`] groups are made of the same parts. As in 4.x, racks are not looked at: a change of racks re-computes a target only by the metadata hash.
 
+pub mod classic;
 mod heterogeneous;
 mod homogeneous;
 mod levels;
 mod placement;
 mod range;
+mod round_robin;
 mod space;
 mod subscriptions;
 
@@ -25,6 +27,7 @@ use std::sync::Arc;
 
 use uuid::Uuid;
 
+pub use self::classic::ClassicAssignor;
 use self::space::Space;
 use self::subscriptions::Subscriptions;
 use super::partitions::Partitions;

@@ -9,6 +9,9 @@
 //!                                 └───────── the same ──────── Stable ◀────┘
 //! ```
 //!
+//! A group that a rule gives to the coordinator (`assign`) has no leader: its assignment is part of the record with which its generation
+//! begins, so that it goes from PreparingRebalance to Stable in one step, and syncs find it there.
+//!
 //! Kafka's Dead is a group that is not in the map.
 //!
 //! **What is durable.** A `GroupMetadata` record holds the whole group; it is written when the group is created, with the
@@ -23,7 +26,10 @@
 //! and a group is not expired while somebody holds one; a static member that returns before it synced must still sync, and
 //! has its place in a full group.
 
+mod assign;
+mod claims;
 mod describe;
+mod draft;
 mod join;
 mod leave;
 mod members;
@@ -34,9 +40,11 @@ mod session;
 mod static_member;
 mod subscription;
 mod sync;
+mod watch;
 
 use std::collections::BTreeSet;
 
+use self::assign::Assigned;
 use self::members::Members;
 use self::rebalance::InitialJoin;
 use self::subscription::{CONSUMER, Subscription};
@@ -102,6 +110,8 @@ pub(super) struct ClassicGroup {
     initial_join: Option<InitialJoin>,
     /// Monotonic clock: since when the group has not been Stable or Empty.
     rebalancing_since_ms: Option<u64>,
+    /// How it was assigned for here, if it was; not known after a load.
+    assigned: Option<Assigned>,
 }
 
 /// Why a rebalance begins.
@@ -129,6 +139,7 @@ impl ClassicGroup {
             subscription: Subscription::NotConsumer,
             initial_join: None,
             rebalancing_since_ms: None,
+            assigned: None,
         }
     }
 
@@ -196,11 +207,9 @@ impl ClassicGroup {
             GroupTimer::Join => self.on_join_timeout(cx),
             GroupTimer::Sync => self.on_sync_timeout(cx),
             GroupTimer::Session(member_id) => self.on_session_timeout(&member_id, cx),
+            GroupTimer::Assignment => self.on_withheld_for_long(cx),
             // Of consumer groups.
-            GroupTimer::Assignment
-            | GroupTimer::Rebalance(_)
-            | GroupTimer::ClassicJoin(_)
-            | GroupTimer::ClassicSync(_) => {}
+            GroupTimer::Rebalance(_) | GroupTimer::ClassicJoin(_) | GroupTimer::ClassicSync(_) => {}
         }
     }
 

@@ -16,8 +16,12 @@ pub(super) type NamedPartitions = Vec<(Text, Vec<i32>)>;
 pub(super) struct Subscription {
     pub(super) version: i16,
     pub(super) topics: Vec<Text>,
+    /// Of the client's assignor.
+    pub(super) user_data: Vec<u8>,
     /// v1+; nothing before.
     pub(super) owned: NamedPartitions,
+    /// The generation that gave it what it owns; v2+.
+    pub(super) generation: Option<i32>,
     /// v3+.
     pub(super) rack_id: Option<Text>,
 }
@@ -30,8 +34,8 @@ pub(super) struct Assignment {
 }
 
 /// The version and the topics' names, the front that a subscription of every version has. Each name is read before the next
-/// is believed in.
-pub(super) fn read_topics<'a>(rest: &mut &'a [u8]) -> Option<(i16, Vec<&'a [u8]>)> {
+/// is believed in. `None` for bytes that are no subscription.
+pub fn read_topics<'a>(rest: &mut &'a [u8]) -> Option<(i16, Vec<&'a [u8]>)> {
     let version = version(rest)?;
     let mut topics = Vec::new();
     for _ in 0..count(rest)? {
@@ -47,14 +51,15 @@ pub(super) fn read_subscription(bytes: &[u8]) -> Option<Subscription> {
     let (version, names) = read_topics(&mut rest)?;
     let names = names.into_iter().map(|name| std::str::from_utf8(name).ok());
     let topics = names.map(|name| name.map(Text::from)).collect::<Option<_>>()?;
-    user_data(&mut rest)?;
+    let user_data = user_data(&mut rest)?.to_vec();
     let owned = match version {
         0 => Vec::new(),
         _ => named_partitions(&mut rest)?,
     };
-    if version >= 2 {
-        take::<4>(&mut rest)?;
-    }
+    let generation = match version {
+        0..2 => None,
+        _ => Some(take(&mut rest).map(i32::from_be_bytes)?),
+    };
     let rack_id = match version {
         0..3 => None,
         _ => text(&mut rest)?,
@@ -62,9 +67,24 @@ pub(super) fn read_subscription(bytes: &[u8]) -> Option<Subscription> {
     Some(Subscription {
         version,
         topics,
+        user_data,
         owned,
+        generation,
         rack_id,
     })
+}
+
+/// What the assignor `sticky` remembers in its members' user data (`StickyAssignorUserData` v0 and v1, which has the generation in
+/// addition): the previous assignment, and the generation that gave it, if it is told. `None` for bytes that are neither.
+pub(super) fn read_sticky_user_data(bytes: &[u8]) -> Option<(NamedPartitions, Option<i32>)> {
+    let mut rest = bytes;
+    let previous = named_partitions(&mut rest)?;
+    Some((previous, take(&mut rest).map(i32::from_be_bytes)))
+}
+
+/// The generation in the user data of the assignor `cooperative-sticky`, which older clients tell there alone.
+pub(super) fn read_cooperative_user_data(mut bytes: &[u8]) -> Option<i32> {
+    take(&mut bytes).map(i32::from_be_bytes)
 }
 
 /// `None` for bytes that are no assignment; none at all are an assignment of nothing.
@@ -79,7 +99,7 @@ pub(super) fn read_assignment(bytes: &[u8]) -> Option<Assignment> {
     version(&mut rest)?;
     Some(Assignment {
         partitions: named_partitions(&mut rest)?,
-        has_user_data: user_data(&mut rest)?,
+        has_user_data: !user_data(&mut rest)?.is_empty(),
     })
 }
 
@@ -122,13 +142,13 @@ fn text(rest: &mut &[u8]) -> Option<Option<Text>> {
     std::str::from_utf8(bytes).ok().map(|text| Some(text.into()))
 }
 
-/// Whether there is any.
-fn user_data(rest: &mut &[u8]) -> Option<bool> {
+/// None at all are none.
+fn user_data<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
     let length = take(rest).map(i32::from_be_bytes)?;
     if length == -1 {
-        return Some(false);
+        return Some(&[]);
     }
-    split(rest, usize::try_from(length).ok()?).map(|bytes| !bytes.is_empty())
+    split(rest, usize::try_from(length).ok()?)
 }
 
 fn named_partitions(rest: &mut &[u8]) -> Option<NamedPartitions> {
@@ -177,6 +197,7 @@ mod tests {
             let read = read_subscription(&bytes).expect("readable");
             assert_eq!((read.version, &*read.topics), (i16::from(version), &["t".into()][..]));
             assert_eq!(read.owned.len(), usize::from(version >= 1));
+            assert_eq!(read.generation, (version >= 2).then_some(5));
             assert_eq!(read.rack_id.is_some(), version >= 3);
             assert_eq!(read_subscription(&bytes[..bytes.len() - 1]), None);
         }
@@ -196,11 +217,32 @@ mod tests {
         assert_eq!(read_assignment(b"a"), None);
     }
 
+    #[test]
+    fn what_the_sticky_assignors_remember_is_read_with_and_without_a_generation() {
+        let v0 = [0, 0, 0, 1, 0, 1, b't', 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 7];
+        let previous = vec![(Text::from("t"), vec![0, 7])];
+        assert_eq!(read_sticky_user_data(&v0), Some((previous.clone(), None)));
+        let v1 = [&v0[..], &[0, 0, 0, 9]].concat();
+        assert_eq!(read_sticky_user_data(&v1), Some((previous, Some(9))));
+        assert_eq!(read_sticky_user_data(&v0[..v0.len() - 1]), None);
+        assert_eq!(read_cooperative_user_data(&[0, 0, 0, 9]), Some(9));
+        assert_eq!(read_cooperative_user_data(&[]), None);
+        let mut subscription = vec![0, 0, 0, 0, 0, 0, 0, 0, 0, 4];
+        subscription.extend([0, 0, 0, 9]);
+        let read = read_subscription(&subscription).expect("readable");
+        assert_eq!(read.user_data, [0, 0, 0, 9]);
+    }
+
     proptest! {
         #[test]
         fn hostile_bytes_are_read_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..80)) {
             let _ = read_subscription(&bytes);
             let _ = read_assignment(&bytes);
+            let _ = read_cooperative_user_data(&bytes);
+            if let Some((previous, _)) = read_sticky_user_data(&bytes) {
+                let held: usize = previous.iter().map(|(_, numbers)| 6 + 4 * numbers.len()).sum();
+                prop_assert!(held <= bytes.len());
+            }
         }
     }
 }

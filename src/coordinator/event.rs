@@ -23,6 +23,27 @@ pub enum Event {
         /// Since the first start of a rebalance after the group was last Stable (or Empty).
         took_ms: u64,
     },
+    /// A classic group was assigned for here, in the step that tells it.
+    ClassicAssigned {
+        group_id: Text,
+        generation_id: i32,
+        assignor: Text,
+        members: usize,
+        partitions: usize,
+        /// Partitions that are to have another owner than before.
+        partitions_moved: usize,
+        /// Of those, what nobody has until their owners have given them up.
+        partitions_withheld: usize,
+    },
+    /// A classic group that was to be assigned for here goes on with a leader.
+    AssignmentLeftToLeader {
+        group_id: Text,
+        generation_id: i32,
+        leader: Text,
+        reason: LeaderReason,
+        /// The protocol, or the member whose metadata cannot be read.
+        detail: Text,
+    },
     /// The last member is gone.
     GroupEmpty { group_id: Text, generation_id: i32 },
     /// A member was taken out of its group.
@@ -170,6 +191,29 @@ pub enum Event {
     SessionsRenewed { gap_ms: u64, members: usize },
 }
 
+/// Why a group's assignment is left to a leader. `label` is the metric label.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum LeaderReason {
+    /// The members agree on an assignor of their own.
+    Protocol,
+    /// What a member says of itself cannot be read.
+    Metadata,
+}
+
+impl LeaderReason {
+    /// Every reason, so that metrics can be made once at start.
+    pub const ALL: [Self; 2] = [Self::Protocol, Self::Metadata];
+
+    /// The metric label.
+    #[must_use]
+    pub const fn label(self) -> &'static str {
+        match self {
+            Self::Protocol => "protocol",
+            Self::Metadata => "metadata",
+        }
+    }
+}
+
 /// Why a rebalance began or a member left. `label` is the metric label.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum RebalanceReason {
@@ -183,11 +227,15 @@ pub enum RebalanceReason {
     JoinTimedOut,
     SyncTimedOut,
     OverCapacity,
+    /// Of a group that is assigned for here.
+    TopicsChanged,
+    /// What members were to give up was not given up for long, in a group that is assigned for here.
+    PartitionsWithheld,
 }
 
 impl RebalanceReason {
     /// Every reason, so that metrics can be made once at start.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 12] = [
         Self::MemberJoined,
         Self::LeaderRejoined,
         Self::MetadataChanged,
@@ -198,6 +246,8 @@ impl RebalanceReason {
         Self::JoinTimedOut,
         Self::SyncTimedOut,
         Self::OverCapacity,
+        Self::TopicsChanged,
+        Self::PartitionsWithheld,
     ];
 
     /// Those for which members are taken out.
@@ -224,6 +274,8 @@ impl RebalanceReason {
             Self::JoinTimedOut => "join_timed_out",
             Self::SyncTimedOut => "sync_timed_out",
             Self::OverCapacity => "over_capacity",
+            Self::TopicsChanged => "topics_changed",
+            Self::PartitionsWithheld => "partitions_withheld",
         }
     }
 }

@@ -61,10 +61,10 @@ impl Group {
         }
     }
 
-    /// There is a new picture of the upstream's topics, which a classic group's own leader looks after.
+    /// There is a new picture of the upstream's topics.
     pub(super) fn on_topics(&mut self, cx: &mut Context<'_>) {
         match self {
-            Self::Classic(_) => {}
+            Self::Classic(group) => group.on_topics(cx),
             Self::Consumer(group) => group.on_topics(cx),
         }
     }

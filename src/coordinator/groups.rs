@@ -30,6 +30,8 @@ use crate::wire::error_code::ErrorCode;
 const EXPIRY_GROUPS_MAX: usize = 1_000;
 const EXPIRY_OFFSETS_MAX: usize = 1_000;
 
+/// The protocol type of consumers.
+const CONSUMER: &str = "consumer";
 /// The state that DescribeGroups gives a group that does not exist.
 const DEAD: &str = "Dead";
 
@@ -108,6 +110,11 @@ impl Groups {
     /// Only a first join makes a group. It is durable before anything else of the join is.
     pub(super) fn join(&mut self, ticket: Ticket, request: JoinGroupRequest, cx: &mut Context<'_>) {
         let is_first = request.member_id.is_empty();
+        if !cx.has_topics && request.protocol_type.as_ref() == CONSUMER && is_assigned_for(&request.group_id, cx) {
+            // Nothing can be assigned yet.
+            let error = ErrorCode::COORDINATOR_LOAD_IN_PROGRESS;
+            return cx.reply(ticket, join_refusal(error, request.member_id));
+        }
         match self.groups.get_mut(&request.group_id) {
             Some(Group::Classic(group)) => group.on_join(ticket, request, cx),
             Some(Group::Consumer(group)) if !group.is_empty() => match group.on_classic_join(ticket, request, cx) {
@@ -347,6 +354,10 @@ impl Groups {
         self.apply(&record);
         cx.effects.records.push(record);
     }
+}
+
+fn is_assigned_for(group_id: &str, cx: &Context<'_>) -> bool {
+    cx.settings.classic_assignment(group_id).is_some()
 }
 
 fn unknown_member(member: LeavingMember) -> LeftMember {

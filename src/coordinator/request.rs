@@ -24,7 +24,8 @@ pub use consumer_group::{
 };
 
 pub use view::{
-    ComputationView, ConsumerGroupView, ConsumerMemberView, ExternalAssignorView, GroupView, MemberView, ShardView,
+    ClassicGroupView, ComputationView, ConsumerGroupView, ConsumerMemberView, ExternalAssignorView, GroupView,
+    MemberView, ShardView,
 };
 
 /// Ids and names: shared, immutable, never a slice of a frame.

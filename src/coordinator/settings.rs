@@ -52,6 +52,8 @@ pub struct Settings {
     pub assignor_metadata_group_max_bytes: usize,
     /// The settings of single groups; see the methods for what holds in the end.
     pub group_configs: Arc<BTreeMap<Text, GroupConfig>>,
+    /// Classic groups of consumers that are assigned for here; the first rule that means a group holds.
+    pub coordinator_assigned: Arc<[ClassicAssignmentRule]>,
     /// `offset.metadata.max.bytes`, compared with the UTF-16 length as Kafka does
     pub offset_metadata_max_bytes: i32,
     /// `offsets.retention.minutes`, here in milliseconds
@@ -78,6 +80,14 @@ pub struct GroupConfig {
     pub heartbeat_interval_ms: Option<i32>,
     /// `consumer.assignment.interval.ms`
     pub assignment_interval_ms: Option<i32>,
+}
+
+/// Which classic groups of consumers have no client as their leader.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClassicAssignmentRule {
+    pub groups: GroupPatterns,
+    /// `None`: the one that the members agree on, as their protocol.
+    pub assignor: Option<Text>,
 }
 
 /// Which groups may change their protocol while they have members (`ConsumerGroupMigrationPolicy`).
@@ -166,6 +176,14 @@ impl Settings {
         own.map(bounded).or(self.group_consumer_assignment_interval_ms)
     }
 
+    /// The rule by which a classic group of this name is assigned for here.
+    #[must_use]
+    pub fn classic_assignment(&self, group_id: &str) -> Option<&ClassicAssignmentRule> {
+        self.coordinator_assigned
+            .iter()
+            .find(|rule| rule.groups.matches(group_id))
+    }
+
     fn group_config(&self, group_id: &str) -> GroupConfig {
         self.group_configs.get(group_id).copied().unwrap_or_default()
     }
@@ -201,6 +219,7 @@ impl Default for Settings {
             assignor_metadata_max_bytes: 64 * 1_024,
             assignor_metadata_group_max_bytes: 4 * 1_024 * 1_024,
             group_configs: Arc::default(),
+            coordinator_assigned: Arc::default(),
             offset_metadata_max_bytes: 4_096,
             offsets_retention_ms: 10_080 * 60_000,
             offsets_retention_check_interval_ms: 600_000,

@@ -1,6 +1,8 @@
 //! Conversations with a shard under a virtual clock, one file for each kind of behaviour. Numbers in comments are the
 //! scenarios of Kafka's own coordinator that a test stands for.
 
+mod classic_assign;
+mod classic_assign_changes;
 mod consumer_client;
 mod consumer_conversion;
 mod consumer_describe;

@@ -27,7 +27,7 @@ pub(super) enum GroupTimer {
     Join,
     /// The sync phase of a rebalance.
     Sync,
-    /// The next target of a consumer group.
+    /// The next target of a consumer group; in a classic group what was withheld from members for so long.
     Assignment,
     /// The session of a member; also of an id that was handed out by MEMBER_ID_REQUIRED.
     Session(Text),

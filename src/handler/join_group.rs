@@ -13,12 +13,15 @@ use super::ClientUpstream;
 use super::access::{Access, Operation};
 use super::call::{Call, Handled};
 use super::convert::{optional_text, optional_wire, owned_bytes, text, wire};
+use crate::coordinator::consumer_protocol::read_topics;
 use crate::coordinator::request::{self as core, Protocol, Request, Response, Text};
 use crate::wire::codec;
 use crate::wire::error_code::ErrorCode;
 
 /// The first version in which the response may name no protocol.
 const NULL_NAME_SINCE: i16 = 7;
+/// The protocol type whose members' metadata name topics.
+const CONSUMER: &str = "consumer";
 /// Characters of a client's reason that are kept, as many as Java clients send at most.
 const REASON_MAX: usize = 255;
 
@@ -35,12 +38,27 @@ pub(super) async fn handle(call: &Call<'_>, body: Bytes, access: &mut Access<'_,
     if request.group_id.is_empty() {
         return fail(call, &request, ErrorCode::INVALID_GROUP_ID);
     }
+    look_for_topics(call, &request);
     let join = Request::JoinGroup(to_core(call, &request));
     match call.services.coordinator.call(&request.group_id, join).await {
         Response::JoinGroup(response) => call.reply(&to_wire(call.version, &response), response.error),
         Response::NotOwned => call.pass_on(|error| fail(call, &request, error)),
         Response::Unavailable { error } => fail(call, &request, error),
         _ => fail(call, &request, ErrorCode::UNKNOWN_SERVER_ERROR),
+    }
+}
+
+/// A topic that is younger than the picture of the cluster is to be in it soon: the coordinator assigns its partitions when it is.
+fn look_for_topics(call: &Call<'_>, request: &JoinGroupRequest) {
+    if !call.services.assign.matches(&request.group_id) || &*request.protocol_type != CONSUMER {
+        return;
+    }
+    let known = call.services.cluster.snapshot();
+    let is_unknown = |name: &[u8]| std::str::from_utf8(name).is_ok_and(|name| !known.topics.by_name.contains_key(name));
+    let protocols = request.protocols.iter();
+    let mut topics = protocols.filter_map(|protocol| read_topics(&mut &*protocol.metadata));
+    if topics.any(|(_, names)| names.into_iter().any(is_unknown)) {
+        call.services.cluster.request_refresh();
     }
 }
 

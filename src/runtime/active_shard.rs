@@ -247,11 +247,15 @@ impl ActiveShard {
                 }
                 Output::Inspect { group_id } => inspect(&self.shared, self.address, group_id),
                 Output::Event(event) => {
-                    if matches!(event, Event::TargetComputed { .. }) {
-                        // Nearly all of such a step is the assignor's.
-                        self.shared.metrics.consumer_groups.target_computed(took);
+                    // Nearly all of such a step is the assignor's.
+                    match &event {
+                        Event::TargetComputed { .. } => self.shared.metrics.consumer_groups.target_computed(took),
+                        Event::ClassicAssigned { assignor, .. } => {
+                            self.shared.metrics.classic_groups.assigned(assignor, took);
+                        }
+                        _ => {}
                     }
-                    self.log.tell(&event);
+                    self.log.tell(&event, took);
                 }
             }
         }

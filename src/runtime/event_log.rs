@@ -1,5 +1,6 @@
 //! Events of a shard, as log lines and counts.
 
+mod classic_assignments;
 mod client_assignors;
 mod consumer_groups;
 
@@ -36,14 +37,15 @@ impl EventLog {
         }
     }
 
-    pub(super) fn tell(&mut self, event: &Event) {
+    /// `took` is the time of the step that told the event.
+    pub(super) fn tell(&mut self, event: &Event, took: Duration) {
         self.metrics.event(event);
         let is_news = match event {
             Event::InspectFailed { group_id, .. } => self.is_news(group_id),
             _ => true,
         };
         if is_news {
-            log(event);
+            log(event, took);
         }
     }
 
@@ -58,12 +60,15 @@ impl EventLog {
 }
 
 /// Ids and words of clients are logged as strings, so that nothing in them can break a line.
-fn log(event: &Event) {
+fn log(event: &Event, took: Duration) {
     match event {
         Event::RebalanceStarted { .. }
         | Event::RebalanceCompleted { .. }
         | Event::GroupEmpty { .. }
         | Event::MemberRemoved { .. } => log_rebalance(event),
+        Event::ClassicAssigned { .. } | Event::AssignmentLeftToLeader { .. } => {
+            classic_assignments::log(event, took);
+        }
         Event::GroupEpochBumped { .. }
         | Event::TargetComputed { .. }
         | Event::AssignorFailed { .. }

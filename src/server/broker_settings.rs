@@ -4,7 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::coordinator::settings::Settings;
+use crate::config::GroupsConfig;
+use crate::coordinator::group_patterns::GroupPatterns;
+use crate::coordinator::request::Text;
+use crate::coordinator::settings::{ClassicAssignmentRule, Settings};
 use crate::proxy::stop::Stop;
 use crate::runtime::Coordinator;
 use crate::upstream::{Upstream, UpstreamError, settings};
@@ -49,6 +52,18 @@ pub(super) async fn with_groups(upstream: &Upstream, settings: Settings) -> Arc<
     })
 }
 
+/// Adds the rules of our own configuration, which hold until the next start.
+pub(super) fn with_rules(groups: &GroupsConfig, settings: Settings) -> Settings {
+    let rules = groups.assign.iter().map(|rule| ClassicAssignmentRule {
+        groups: GroupPatterns::new(&rule.groups),
+        assignor: rule.assignor.as_deref().map(Text::from),
+    });
+    Settings {
+        coordinator_assigned: rules.collect(),
+        ..settings
+    }
+}
+
 /// Follows changes. What cannot be read now stays as it was.
 pub(super) async fn follow(
     upstream: Upstream,
@@ -72,6 +87,7 @@ pub(super) async fn follow(
             Ok(Ok(settings)) => {
                 next = Settings {
                     group_configs: next.group_configs,
+                    coordinator_assigned: next.coordinator_assigned,
                     ..settings
                 };
             }

@@ -11,7 +11,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use super::status::Status;
 use super::{Announce, ServerError, broker_settings, open_files};
 use crate::admin::{Admin, Listening, Subject};
-use crate::config::Config;
+use crate::config::{Config, GroupsConfig};
 use crate::coordinator::group_patterns::GroupPatterns;
 use crate::coordinator::input::DeletedTopic;
 use crate::handler::HandlerServices;
@@ -108,6 +108,7 @@ impl Starting {
         let cluster = upstream.cluster().ready().await;
         let broker = broker_settings::ask(&upstream).await;
         let built = settings::build(&broker, &config.settings).map_err(ServerError::Settings)?;
+        let built = broker_settings::with_rules(&config.groups, built);
         let built = broker_settings::with_groups(&upstream, built).await;
         let shards = match u32::try_from(cluster.coordinators.len()) {
             Ok(count) if count > 0 => count,
@@ -136,6 +137,7 @@ impl Starting {
             coordinator: coordinator.clone(),
             cluster: upstream.cluster().clone(),
             delegate: GroupPatterns::new(&config.groups.delegate),
+            assign: assigned_groups(&config.groups),
             patterns: Arc::default(),
             metrics: Arc::clone(&status.metrics),
         };
@@ -243,6 +245,12 @@ fn announce_nodes(listeners: &Listeners, cluster: &Cluster) -> Result<(), Server
         Some(error) => Err(error.into()),
         None => Ok(()),
     }
+}
+
+/// The groups that some rule of `groups.assign` is for.
+fn assigned_groups(groups: &GroupsConfig) -> GroupPatterns {
+    let patterns = groups.assign.iter().flat_map(|rule| rule.groups.iter().cloned());
+    GroupPatterns::new(&patterns.collect::<Vec<_>>())
 }
 
 /// Member ids of another process must not come again.

@@ -10,6 +10,7 @@ use prometheus::{
 };
 
 use super::api_metrics::{ApiMetrics, ApiVecs};
+use super::classic_group_metrics::ClassicGroupMetrics;
 use super::client_assignor_metrics::ClientAssignorMetrics;
 use super::close_reason::CloseReason;
 use super::consumer_group_metrics::ConsumerGroupMetrics;
@@ -43,6 +44,7 @@ pub struct Metrics {
     unknown_api: ApiMetrics,
     coordinator: CoordinatorMetrics,
     groups: GroupMetrics,
+    pub classic_groups: ClassicGroupMetrics,
     pub consumer_groups: ConsumerGroupMetrics,
     pub client_assignors: ClientAssignorMetrics,
 }
@@ -175,6 +177,7 @@ impl Metrics {
             unknown_api,
             coordinator: CoordinatorMetrics::new(&make),
             groups: GroupMetrics::new(&make),
+            classic_groups: ClassicGroupMetrics::new(&make),
             consumer_groups: ConsumerGroupMetrics::new(&make),
             client_assignors: ClientAssignorMetrics::new(&make),
             registry: registry.clone(),
@@ -210,6 +213,7 @@ impl Metrics {
     /// Counts what a shard tells.
     pub fn event(&self, event: &Event) {
         self.coordinator.event(event);
+        self.classic_groups.event(event);
         self.consumer_groups.event(event);
         self.client_assignors.event(event);
     }
@@ -358,8 +362,10 @@ impl CoordinatorMetrics {
             }
             Event::GroupEmpty { .. } => self.groups_emptied.inc(),
             Event::MemberRemoved { reason, .. } => inc_reason(&self.members_removed, *reason),
-            // Those of consumer groups are counted on their own.
-            Event::GroupEpochBumped { .. }
+            // Those of consumer groups, and of assignments, are counted on their own.
+            Event::ClassicAssigned { .. }
+            | Event::AssignmentLeftToLeader { .. }
+            | Event::GroupEpochBumped { .. }
             | Event::TargetComputed { .. }
             | Event::AssignorFailed { .. }
             | Event::ConsumerGroupSettled { .. }

@@ -144,6 +144,7 @@ fn view() -> ShardView {
             }],
             pending_members: 0,
             offsets: 4,
+            classic: None,
             consumer: None,
         }],
         externals: Vec::new(),

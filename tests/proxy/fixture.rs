@@ -92,6 +92,7 @@ impl Fixture {
             coordinator,
             cluster: upstream.cluster().clone(),
             delegate: GroupPatterns::new(&config.groups.delegate),
+            assign: GroupPatterns::default(),
             patterns: Arc::default(),
             metrics: Arc::clone(&metrics),
         };
@@ -223,7 +224,10 @@ fn config(upstream: SocketAddr) -> Config {
             listen: SocketAddr::from(([127, 0, 0, 1], 0)),
         },
         store: StoreConfig { data: "unused".into() },
-        groups: GroupsConfig { delegate: Vec::new() },
+        groups: GroupsConfig {
+            delegate: Vec::new(),
+            assign: Vec::new(),
+        },
         settings: BTreeMap::new(),
         limits: LimitsConfig {
             frame_max: FRAME_MAX,

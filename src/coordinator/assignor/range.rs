@@ -70,8 +70,8 @@ fn cut(placement: &mut Placement, space: &Space, topic: usize, subscriptions: Ve
     }
 }
 
-/// The members as ranges are handed out.
-fn order(members: &[MemberSpec]) -> Vec<u32> {
+/// The members as ranges are handed out, which is also the order of `MemberInfo` in Kafka's clients.
+pub(super) fn order(members: &[MemberSpec]) -> Vec<u32> {
     let mut order: Vec<u32> = (0..).take(members.len()).collect();
     order.sort_by_key(|&member| {
         let spec = &members[member as usize];

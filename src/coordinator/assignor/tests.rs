@@ -1,5 +1,6 @@
 //! Examples and properties of the assignors.
 
+mod classic;
 mod group;
 mod movement;
 mod range;

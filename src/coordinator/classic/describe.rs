@@ -3,11 +3,15 @@
 use super::members::Member;
 use super::{ClassicGroup, State};
 use crate::coordinator::input::Ticket;
-use crate::coordinator::request::{DescribeGroupResponse, DescribedMember, GroupView, ListedGroup, MemberView, Text};
+use crate::coordinator::request::{
+    ClassicGroupView, DescribeGroupResponse, DescribedMember, GroupView, ListedGroup, MemberView, Text,
+};
 use crate::wire::error_code::ErrorCode;
 
 /// The group type as ListGroups v5 names it.
 const GROUP_TYPE: &str = "classic";
+const COORDINATOR: &str = "coordinator";
+const LEADER: &str = "leader";
 
 impl ClassicGroup {
     /// The protocol and the members' metadata are shown only in Stable, as Kafka does.
@@ -68,7 +72,20 @@ impl ClassicGroup {
             members: self.members.iter().map(view).collect(),
             pending_members: self.pending_joins.len(),
             offsets: 0,
+            classic: (!self.members.is_empty()).then(|| self.view_assignment()),
             consumer: None,
+        }
+    }
+
+    fn view_assignment(&self) -> ClassicGroupView {
+        let assigned = self.assigned.as_ref();
+        ClassicGroupView {
+            assigned_by: match assigned.is_some() || self.is_assigned_for_here() {
+                true => COORDINATOR,
+                false => LEADER,
+            },
+            assignor: assigned.and_then(|assigned| assigned.assignor.clone()),
+            partitions_withheld: assigned.map_or(0, |assigned| assigned.withheld),
         }
     }
 

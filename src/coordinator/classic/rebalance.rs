@@ -36,6 +36,7 @@ impl ClassicGroup {
             self.abandon_syncs(cx);
         }
         cx.cancel(&self.id, GroupTimer::Sync);
+        cx.cancel(&self.id, GroupTimer::Assignment);
         self.pending_syncs.clear();
         let is_initial = self.state == State::Empty;
         self.transition(State::PreparingRebalance, cx);
@@ -149,19 +150,22 @@ impl ClassicGroup {
         };
         self.write(value, cx);
         self.rebalancing_since_ms = None;
+        self.assigned = None;
         cx.event(Event::GroupEmpty {
             group_id: self.id.clone(),
             generation_id: self.generation_id,
         });
     }
 
-    /// Tells everybody of the new generation, which becomes durable with the leader's assignment.
+    /// Tells everybody of the new generation, which becomes durable with the leader's assignment, or is with the coordinator's.
     fn begin_generation(&mut self, cx: &mut Context<'_>) {
+        let before = self.generation_id;
         self.generation_id = next_generation(self.generation_id);
         self.protocol_name = self.members.select_protocol();
         self.subscription = self.current_subscription();
         self.initial_join = None;
         self.transition(State::CompletingRebalance, cx);
+        self.assign_if_asked_to(before, cx);
         for member_id in self.members.ids() {
             if let Some(ticket) = self.members.take_join(&member_id) {
                 let response = self.join_response(&member_id);

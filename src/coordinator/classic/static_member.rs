@@ -24,10 +24,13 @@ impl ClassicGroup {
             ..Cause::of(RebalanceReason::StaticMemberReplaced, &new_id)
         };
         let skips_assignment = request.supports_skipping_assignment;
+        let metadata_before = self.selected_metadata(old_id);
         self.fence(old_id, &new_id, cx);
         self.members.update(&new_id, request);
         self.arm_session(&new_id, cx);
-        if self.state == State::Stable && self.members.select_protocol() == self.protocol_name {
+        let stays =
+            self.members.select_protocol() == self.protocol_name && self.suits_returning(&new_id, &metadata_before);
+        if self.state == State::Stable && stays {
             self.write(self.to_value(), cx);
             let response = self.returned_response(&new_id, old_leader, skips_assignment);
             cx.reply(ticket, Response::JoinGroup(response));

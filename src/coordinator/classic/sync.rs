@@ -104,7 +104,7 @@ impl ClassicGroup {
     }
 
     /// Writes the assignment; a member that it leaves out gets none, and strangers are ignored.
-    fn install_assignment(&mut self, assignments: Vec<(Text, Bytes)>, cx: &mut Context<'_>) {
+    pub(super) fn install_assignment(&mut self, assignments: Vec<(Text, Bytes)>, cx: &mut Context<'_>) {
         let mut assignments: BTreeMap<Text, Bytes> = assignments.into_iter().collect();
         let mut value = self.to_value();
         value.current_state_timestamp_ms = cx.now.wall_ms;

@@ -83,6 +83,7 @@ impl ConsumerGroup {
                 .collect(),
             pending_members: 0,
             offsets: 0,
+            classic: None,
             consumer: Some(ConsumerGroupView {
                 assignment_epoch: self.target_epoch,
                 computed_by: None,

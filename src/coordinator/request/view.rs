@@ -37,8 +37,21 @@ pub struct GroupView {
     pub pending_members: usize,
     /// Committed partitions.
     pub offsets: usize,
+    /// Of a classic group with members.
+    pub classic: Option<ClassicGroupView>,
     /// Of a consumer group.
     pub consumer: Option<ConsumerGroupView>,
+}
+
+/// Who assigned for a classic group last.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClassicGroupView {
+    /// `leader` or `coordinator`.
+    pub assigned_by: &'static str,
+    /// The coordinator's; `None` where a leader assigned, and where a restart has forgotten it.
+    pub assignor: Option<Text>,
+    /// Partitions that nobody has until their owners have given them up.
+    pub partitions_withheld: usize,
 }
 
 /// How far a consumer group is on its way to its target.

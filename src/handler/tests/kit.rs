@@ -41,6 +41,8 @@ const COORDINATORS: [i32; 4] = [1, 2, 1, -1];
 pub(super) const LIVE: &str = "live-";
 /// Groups whose id starts so are delegated by rule.
 pub(super) const DELEGATED: &str = "delegated-";
+/// Groups whose id starts so are assigned for by the coordinator.
+pub(super) const ASSIGNED: &str = "assigned-";
 
 struct Inspector;
 
@@ -185,6 +187,7 @@ impl Setup {
                 coordinator,
                 cluster: ClusterWatch::fixed(cluster),
                 delegate: GroupPatterns::new(&[format!("{DELEGATED}*")]),
+                assign: GroupPatterns::new(&[format!("{ASSIGNED}*")]),
                 patterns: Arc::default(),
                 metrics,
             },

@@ -6,7 +6,9 @@ use crate::runtime::tests::log_lines::Lines;
 fn told(log: &mut EventLog, events: &[Event]) -> Vec<String> {
     let lines = Lines::default();
     let _capturing = lines.capture();
-    events.iter().for_each(|event| log.tell(event));
+    events
+        .iter()
+        .for_each(|event| log.tell(event, Duration::from_millis(1)));
     lines.taken()
 }
 

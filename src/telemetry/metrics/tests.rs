@@ -48,6 +48,7 @@ fn groups_are_counted_by_type_and_state_and_vanish_from_the_count() {
         members: Vec::new(),
         pending_members: 2,
         offsets: 3,
+        classic: None,
         consumer: None,
     };
     let view = ShardView {
@@ -101,6 +102,7 @@ fn consumer_groups_are_counted_by_state_member_and_partition() {
         members: vec![member],
         pending_members: 0,
         offsets: 0,
+        classic: None,
         consumer: Some(ConsumerGroupView {
             assignment_epoch: 4,
             computed_by: None,

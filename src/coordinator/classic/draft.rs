@@ -1,0 +1,218 @@
+//! The assignment of a classic group of consumers, from what its members say to what each is told.
+//!
+//! Under a cooperative protocol members go on with what they have while they join. So a partition that is to move is given to nobody in the
+//! first round; who has it gives it up and joins again, and the next round gives it to its new owner (KIP-429).
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use uuid::Uuid;
+
+use super::claims::{self, Claim};
+use crate::coordinator::assignor::classic::TopicNames;
+use crate::coordinator::assignor::{ClassicAssignor, GroupSpec, MemberSpec};
+use crate::coordinator::consumer_protocol::{
+    self, NamedPartitions, Subscription, read_assignment, read_cooperative_user_data, read_sticky_user_data,
+};
+use crate::coordinator::partitions::{Partitions, TopicPartition};
+use crate::coordinator::request::Text;
+use crate::coordinator::topics::Topics;
+
+/// A member as it stands when a generation begins.
+#[derive(Debug)]
+pub(super) struct Applicant {
+    pub(super) id: Text,
+    pub(super) instance_id: Option<Text>,
+    /// For the selected protocol.
+    pub(super) metadata: Bytes,
+    /// What it was told last; empty if nothing.
+    pub(super) last: Bytes,
+    /// Whether it takes part in this round: a static member that is silent does not.
+    pub(super) has_joined: bool,
+}
+
+/// Of which member the metadata cannot be read.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Unreadable(pub(super) Text);
+
+/// What an assignor is to place, and what is to be made of what it places.
+#[derive(Debug)]
+pub(super) struct Draft {
+    pub(super) group: GroupSpec,
+    names: TopicNames,
+    /// Of each member's subscription.
+    versions: Vec<i16>,
+    /// What each member goes on with.
+    held: Vec<Partitions>,
+}
+
+/// What each member is told.
+#[derive(Debug, Default)]
+pub(super) struct Plan {
+    pub(super) assignments: BTreeMap<Text, Bytes>,
+    /// The subscribed topics that there are, with their numbers of partitions.
+    pub(super) topics: BTreeMap<Text, i32>,
+    pub(super) partitions: usize,
+    pub(super) moved: usize,
+    pub(super) withheld: usize,
+}
+
+impl Draft {
+    /// `generation` is the one in which members were told what they were told last.
+    pub(super) fn new(
+        protocol: ClassicAssignor,
+        mut applicants: Vec<Applicant>,
+        generation: i32,
+        topics: &Topics,
+    ) -> Result<Self, Unreadable> {
+        applicants.sort_unstable_by(|a, b| a.id.cmp(&b.id));
+        let read = |applicant: &Applicant| {
+            let subscription = consumer_protocol::read_subscription(&applicant.metadata);
+            subscription.ok_or_else(|| Unreadable(applicant.id.clone()))
+        };
+        let subscriptions: Vec<Subscription> = applicants.iter().map(read).collect::<Result<_, _>>()?;
+        let subscribed = subscriptions.iter().flat_map(|subscription| &subscription.topics);
+        let exists = |name: &&Text| topics.by_name.contains_key(*name);
+        let names: TopicNames = subscribed.filter(exists).cloned().collect();
+        let claims: Vec<Claim> = applicants
+            .iter()
+            .zip(&subscriptions)
+            .map(|(applicant, subscription)| claim(protocol, applicant, subscription, generation, &names))
+            .collect();
+        let held = applicants.iter().zip(&subscriptions);
+        let held = held.map(|(applicant, subscription)| held_while_joining(protocol, applicant, subscription, &names));
+        let held = held.collect();
+        let mut shared: BTreeMap<Vec<Uuid>, Arc<[Uuid]>> = BTreeMap::new();
+        let members = applicants.iter().zip(&subscriptions).zip(claims::settle(&claims));
+        let members = members.map(|((applicant, subscription), target)| {
+            let mut ids: Vec<Uuid> = subscription.topics.iter().filter_map(|name| names.id(name)).collect();
+            ids.sort_unstable();
+            ids.dedup();
+            MemberSpec {
+                member_id: applicant.id.clone(),
+                instance_id: applicant.instance_id.clone(),
+                rack_id: subscription.rack_id.clone(),
+                topics: Arc::clone(shared.entry(ids).or_insert_with_key(|ids| Arc::from(&**ids))),
+                target: Arc::new(target),
+            }
+        });
+        let members = members.collect();
+        let sizes = names.iter();
+        let sizes = sizes.filter_map(|(name, id)| Some((id, topics.by_name.get(name)?.partitions.max(0))));
+        Ok(Self {
+            group: GroupSpec {
+                members,
+                topics: sizes.collect(),
+            },
+            versions: subscriptions.iter().map(|subscription| subscription.version).collect(),
+            names,
+            held,
+        })
+    }
+
+    /// What is told of these targets, which are in the members' order.
+    pub(super) fn finish(&self, targets: &[Arc<Partitions>]) -> Plan {
+        let held_by_somebody: BTreeSet<&TopicPartition> = self.held.iter().flat_map(Partitions::iter).collect();
+        let had: BTreeSet<&TopicPartition> = self
+            .group
+            .members
+            .iter()
+            .flat_map(|member| member.target.iter())
+            .collect();
+        let mut plan = Plan {
+            topics: self.topics(),
+            ..Plan::default()
+        };
+        for (member, target) in targets.iter().enumerate() {
+            let (spec, held) = (&self.group.members[member], &self.held[member]);
+            let is_moved = |partition: &&TopicPartition| had.contains(partition) && !spec.target.contains(partition);
+            plan.moved += target.iter().filter(is_moved).count();
+            let is_free =
+                |partition: &&TopicPartition| held.contains(partition) || !held_by_somebody.contains(partition);
+            let given: Vec<TopicPartition> = target.iter().filter(is_free).copied().collect();
+            plan.withheld += target.len() - given.len();
+            plan.partitions += given.len();
+            let named = self.named(&Partitions::from_ascending(given));
+            let bytes = consumer_protocol::write_assignment(self.versions[member], &named);
+            plan.assignments.insert(spec.member_id.clone(), bytes);
+        }
+        plan
+    }
+
+    fn topics(&self) -> BTreeMap<Text, i32> {
+        let named = self.names.iter();
+        named
+            .filter_map(|(name, id)| Some((name.clone(), *self.group.topics.get(&id)?)))
+            .collect()
+    }
+
+    fn named(&self, partitions: &Partitions) -> NamedPartitions {
+        let topics = partitions.by_topic();
+        topics
+            .filter_map(|(id, numbers)| Some((self.names.name(&id)?.clone(), numbers.collect())))
+            .collect()
+    }
+}
+
+/// What the member had before. Under an eager protocol the coordinator knows that best; a member that is new here may still remember it.
+fn claim(
+    protocol: ClassicAssignor,
+    applicant: &Applicant,
+    subscription: &Subscription,
+    generation: i32,
+    names: &TopicNames,
+) -> Claim {
+    let says_what_it_holds = subscription.version >= 1 && applicant.has_joined;
+    if protocol.is_cooperative() && says_what_it_holds {
+        let told = subscription.generation;
+        let told = told.or_else(|| read_cooperative_user_data(&subscription.user_data));
+        return Claim {
+            generation: told.unwrap_or(-1),
+            partitions: known(&subscription.owned, names),
+        };
+    }
+    let (partitions, told) = match read_assignment(&applicant.last) {
+        Some(last) if !last.partitions.is_empty() => (last.partitions, Some(generation)),
+        _ if protocol == ClassicAssignor::Sticky => read_sticky_user_data(&subscription.user_data).unwrap_or_default(),
+        _ => Default::default(),
+    };
+    Claim {
+        generation: told.unwrap_or(-1),
+        partitions: known(&partitions, names),
+    }
+}
+
+/// Nothing under an eager protocol, where members give up everything before they join. Of who does not say what it holds, whatever it was
+/// given counts.
+fn held_while_joining(
+    protocol: ClassicAssignor,
+    applicant: &Applicant,
+    subscription: &Subscription,
+    names: &TopicNames,
+) -> Partitions {
+    if !protocol.is_cooperative() {
+        return Partitions::default();
+    }
+    let mut held = known(&subscription.owned, names);
+    if subscription.version < 1 || !applicant.has_joined {
+        let last = read_assignment(&applicant.last).map(|last| last.partitions);
+        held.extend(known(&last.unwrap_or_default(), names));
+    }
+    held.into_iter().collect()
+}
+
+fn known(named: &NamedPartitions, names: &TopicNames) -> Vec<TopicPartition> {
+    let topics = named
+        .iter()
+        .filter_map(|(name, numbers)| Some((names.id(name)?, numbers)));
+    topics
+        .flat_map(|(topic_id, numbers)| {
+            let partitions = numbers.iter().filter(|partition| **partition >= 0);
+            partitions.map(move |&partition| TopicPartition { topic_id, partition })
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests;
