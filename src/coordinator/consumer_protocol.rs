@@ -9,32 +9,33 @@ use bytes::{BufMut, Bytes, BytesMut};
 use super::request::Text;
 
 /// Partitions by topic name, as the bytes have them.
-pub(super) type NamedPartitions = Vec<(Text, Vec<i32>)>;
+pub type NamedPartitions = Vec<(Text, Vec<i32>)>;
 
 /// What a classic consumer says of itself.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Subscription {
-    pub(super) version: i16,
-    pub(super) topics: Vec<Text>,
+pub struct Subscription {
+    pub version: i16,
+    pub topics: Vec<Text>,
     /// Of the client's assignor.
-    pub(super) user_data: Vec<u8>,
+    pub user_data: Vec<u8>,
     /// v1+; nothing before.
-    pub(super) owned: NamedPartitions,
+    pub owned: NamedPartitions,
     /// The generation that gave it what it owns; v2+.
-    pub(super) generation: Option<i32>,
+    pub generation: Option<i32>,
     /// v3+.
-    pub(super) rack_id: Option<Text>,
+    pub rack_id: Option<Text>,
 }
 
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Assignment {
-    pub(super) partitions: NamedPartitions,
+pub struct Assignment {
+    pub partitions: NamedPartitions,
     /// Data of an assignor of the client's own.
-    pub(super) has_user_data: bool,
+    pub has_user_data: bool,
 }
 
 /// The version and the topics' names, the front that a subscription of every version has. Each name is read before the next
 /// is believed in. `None` for bytes that are no subscription.
+#[must_use]
 pub fn read_topics<'a>(rest: &mut &'a [u8]) -> Option<(i16, Vec<&'a [u8]>)> {
     let version = version(rest)?;
     let mut topics = Vec::new();
@@ -46,7 +47,8 @@ pub fn read_topics<'a>(rest: &mut &'a [u8]) -> Option<(i16, Vec<&'a [u8]>)> {
 }
 
 /// `None` for bytes that are no subscription.
-pub(super) fn read_subscription(bytes: &[u8]) -> Option<Subscription> {
+#[must_use]
+pub fn read_subscription(bytes: &[u8]) -> Option<Subscription> {
     let mut rest = bytes;
     let (version, names) = read_topics(&mut rest)?;
     let names = names.into_iter().map(|name| std::str::from_utf8(name).ok());
@@ -76,19 +78,22 @@ pub(super) fn read_subscription(bytes: &[u8]) -> Option<Subscription> {
 
 /// What the assignor `sticky` remembers in its members' user data (`StickyAssignorUserData` v0 and v1, which has the generation in
 /// addition): the previous assignment, and the generation that gave it, if it is told. `None` for bytes that are neither.
-pub(super) fn read_sticky_user_data(bytes: &[u8]) -> Option<(NamedPartitions, Option<i32>)> {
+#[must_use]
+pub fn read_sticky_user_data(bytes: &[u8]) -> Option<(NamedPartitions, Option<i32>)> {
     let mut rest = bytes;
     let previous = named_partitions(&mut rest)?;
     Some((previous, take(&mut rest).map(i32::from_be_bytes)))
 }
 
 /// The generation in the user data of the assignor `cooperative-sticky`, which older clients tell there alone.
-pub(super) fn read_cooperative_user_data(mut bytes: &[u8]) -> Option<i32> {
+#[must_use]
+pub fn read_cooperative_user_data(mut bytes: &[u8]) -> Option<i32> {
     take(&mut bytes).map(i32::from_be_bytes)
 }
 
 /// `None` for bytes that are no assignment; none at all are an assignment of nothing.
-pub(super) fn read_assignment(bytes: &[u8]) -> Option<Assignment> {
+#[must_use]
+pub fn read_assignment(bytes: &[u8]) -> Option<Assignment> {
     if bytes.is_empty() {
         return Some(Assignment {
             partitions: Vec::new(),

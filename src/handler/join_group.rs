@@ -17,6 +17,7 @@ use crate::coordinator::consumer_protocol::read_topics;
 use crate::coordinator::request::{self as core, Protocol, Request, Response, Text};
 use crate::wire::codec;
 use crate::wire::error_code::ErrorCode;
+use crate::wire::text::as_java;
 
 /// The first version in which the response may name no protocol.
 const NULL_NAME_SINCE: i16 = 7;
@@ -54,7 +55,7 @@ fn look_for_topics(call: &Call<'_>, request: &JoinGroupRequest) {
         return;
     }
     let known = call.services.cluster.snapshot();
-    let is_unknown = |name: &[u8]| std::str::from_utf8(name).is_ok_and(|name| !known.topics.by_name.contains_key(name));
+    let is_unknown = |name| !known.topics.by_name.contains_key(&*as_java(name));
     let protocols = request.protocols.iter();
     let mut topics = protocols.filter_map(|protocol| read_topics(&mut &*protocol.metadata));
     if topics.any(|(_, names)| names.into_iter().any(is_unknown)) {

@@ -10,8 +10,8 @@ use convoke::admin::{Admin, Listening, Readiness, Shards, Subject, SubjectFuture
 use convoke::coordinator::partitions::TopicPartition;
 use convoke::coordinator::record::MemberState;
 use convoke::coordinator::request::{
-    ClientAssignor, ComputationView, ConsumerGroupView, ConsumerMemberView, ExternalAssignorView, GroupView,
-    MemberView, ShardView,
+    ClassicGroupView, ClientAssignor, ComputationView, ConsumerGroupView, ConsumerMemberView, ExternalAssignorView,
+    GroupView, MemberView, ShardView,
 };
 use convoke::coordinator::topics::{Topic, Topics};
 use convoke::telemetry::metrics::Metrics;
@@ -144,7 +144,11 @@ fn view() -> ShardView {
             }],
             pending_members: 0,
             offsets: 4,
-            classic: None,
+            classic: Some(ClassicGroupView {
+                assigned_by: "coordinator",
+                assignor: Some("sticky".into()),
+                partitions_withheld: 2,
+            }),
             consumer: None,
         }],
         externals: Vec::new(),
@@ -242,6 +246,7 @@ async fn groups_are_shown_with_their_members_and_decoded_assignments() {
             }],
             "pending_members": 0,
             "committed_offsets": 4,
+            "classic": {"assigned_by": "coordinator", "assignor": "sticky", "partitions_withheld": 2},
             "consumer": null,
         }],
         "external_assignors": [],

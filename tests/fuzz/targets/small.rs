@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use bytes::Bytes;
 use convoke::admin::assignment;
+use convoke::coordinator::consumer_protocol;
 use convoke::proxy::api_versions::{Answering, Offer, TopicIds, answer};
 use convoke::upstream::cluster::NodeVersions;
 use convoke::wire::assignment::heartbeat::{VERSION, assigned_by, client_assignors, should_compute_assignment};
@@ -27,6 +28,29 @@ pub fn targets() -> Vec<Target> {
                 let topics = assignment::decode(input).into_iter().flatten();
                 let held: usize = topics.map(|(_, partitions)| 4 * partitions.len()).sum();
                 assert!(held <= input.len());
+            }),
+            held_per_byte: 64,
+        },
+        Target {
+            name: "consumers' metadata".to_owned(),
+            reads: &["coordinator/consumer_protocol.rs"],
+            seed: Box::new(|random| {
+                let said: &[u8] = b"\0\x03\0\0\0\x01\0\x01t\0\0\0\x04\0\0\0\x05\0\0\0\x01\0\x01t\0\0\0\x01\0\0\0\x07\0\0\0\x05\0\x01r";
+                let remembered: &[u8] = b"\0\0\0\x01\0\x01t\0\0\0\x02\0\0\0\x07\0\0\0\x08\0\0\0\x09";
+                [said, remembered][random.below(2)].to_vec()
+            }),
+            run: Box::new(|input| {
+                let held = |partitions: &consumer_protocol::NamedPartitions| -> usize {
+                    partitions.iter().map(|(_, numbers)| 6 + 4 * numbers.len()).sum()
+                };
+                if let Some(said) = consumer_protocol::read_subscription(input) {
+                    assert!(held(&said.owned) + said.user_data.len() + 2 * said.topics.len() <= input.len());
+                }
+                if let Some((previous, _)) = consumer_protocol::read_sticky_user_data(input) {
+                    assert!(held(&previous) <= input.len());
+                }
+                let _ = consumer_protocol::read_assignment(input);
+                let _ = consumer_protocol::read_cooperative_user_data(input);
             }),
             held_per_byte: 64,
         },
