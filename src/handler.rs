@@ -80,6 +80,9 @@ pub trait ClientUpstream: Send {
         version: i16,
         body: Bytes,
     ) -> impl Future<Output = Result<Bytes, UpstreamError>> + Send;
+
+    /// The request under way will not be [`Answer::Forward`]: nobody needs its frame any more, which may have to wait for long.
+    fn let_go_of_request(&mut self);
 }
 
 /// What every handler uses.

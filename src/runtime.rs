@@ -17,10 +17,12 @@ mod reports;
 mod shard_cell;
 mod shard_task;
 mod topic_checker;
+mod waiting;
 
 pub use coordinator::{Coordinator, CoordinatorParts, CoordinatorState};
 pub use inspector::{GroupInspector, Inspection, InspectionFuture};
 pub use topic_checker::TopicChecker;
+pub use waiting::{Admitted, Submitted};
 
 use crate::store::ShardId;
 

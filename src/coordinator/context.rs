@@ -13,6 +13,8 @@ use super::topics::Topics;
 #[derive(Debug, Default)]
 pub(super) struct Effects {
     pub(super) records: Vec<Record>,
+    /// Joins and syncs that will be answered by their groups.
+    pub(super) admitted: Vec<Ticket>,
     pub(super) replies: Vec<(Ticket, Response)>,
     pub(super) events: Vec<Event>,
     /// Groups to ask the upstream about.

@@ -52,6 +52,8 @@ pub enum Input {
 pub enum Output {
     /// Make these records durable, in the order of the lsn, then say `Input::Durable`.
     Append { lsn: Lsn, records: Vec<Record> },
+    /// The join or sync with this ticket is its group's now: its reply may take minutes, and is not `NotOwned`.
+    Admitted { ticket: Ticket },
     /// Send this reply.
     Reply { ticket: Ticket, response: Response },
     /// Ask the upstream who runs this group there and what offsets it has committed; answer with `Input::Inspected`.

@@ -307,6 +307,7 @@ impl Shard {
                 .map(|group_id| Output::Inspect { group_id }),
         );
         out.extend(effects.events.into_iter().map(Output::Event));
+        out.extend(effects.admitted.into_iter().map(|ticket| Output::Admitted { ticket }));
         for (ticket, response) in effects.replies {
             // What goes on to the upstream shows nothing of ours, and must be there before the group is taken over: held, a
             // commit would come too late to be imported.
@@ -333,6 +334,9 @@ impl Shard {
 
 /// Runs a request that was admitted.
 fn run(groups: &mut Groups, ownership: &Ownership, ticket: Ticket, request: Request, cx: &mut Context<'_>) {
+    if matches!(request, Request::JoinGroup(_) | Request::SyncGroup(_)) {
+        cx.effects.admitted.push(ticket);
+    }
     let response = match request {
         Request::JoinGroup(request) => return groups.join(ticket, request, cx),
         Request::SyncGroup(request) => return groups.sync(ticket, request, cx),

@@ -22,7 +22,8 @@ use self::decisions::Told;
 use self::probe::Said;
 use super::ClientUpstream;
 use super::call::Call;
-use crate::coordinator::request::Text;
+use crate::coordinator::request::{Request, Response, Text};
+use crate::runtime::Submitted;
 use crate::telemetry::metrics::AccessMetrics;
 use crate::wire::error_code::ErrorCode;
 
@@ -48,6 +49,17 @@ impl<'a, U: ClientUpstream> Access<'a, U> {
             call,
             decisions,
             upstream,
+        }
+    }
+
+    /// Asks the coordinator for a join or a sync, and lets go of the frame once it is certain that the answer is made here.
+    pub(super) async fn submit(&mut self, group_id: &str, request: Request) -> Response {
+        match self.call.services.coordinator.submit(group_id, request).await {
+            Submitted::Answered(response) => response,
+            Submitted::Admitted(admitted) => {
+                self.upstream.let_go_of_request();
+                admitted.answer().await
+            }
         }
     }
 

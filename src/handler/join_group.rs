@@ -29,23 +29,25 @@ const REASON_MAX: usize = 255;
 pub(super) async fn handle(call: &Call<'_>, body: Bytes, access: &mut Access<'_, impl ClientUpstream>) -> Handled {
     let request: JoinGroupRequest = codec::decode_request(call.version, body)?;
     if call.is_delegated(&request.group_id) {
-        return call.pass_on(|error| fail(call, &request, error));
+        return call.pass_on(|error| fail(call, text(&request.member_id), error));
     }
     match access.group(&request.group_id, Operation::Read).await {
         Ok(()) => {}
         Err(ErrorCode::GROUP_AUTHORIZATION_FAILED) => return deny(call),
-        Err(error) => return fail(call, &request, error),
+        Err(error) => return fail(call, text(&request.member_id), error),
     }
     if request.group_id.is_empty() {
-        return fail(call, &request, ErrorCode::INVALID_GROUP_ID);
+        return fail(call, text(&request.member_id), ErrorCode::INVALID_GROUP_ID);
     }
     look_for_topics(call, &request);
-    let join = Request::JoinGroup(to_core(call, &request));
-    match call.services.coordinator.call(&request.group_id, join).await {
+    let join = to_core(call, &request);
+    drop(request);
+    let (group_id, member_id) = (join.group_id.clone(), join.member_id.clone());
+    match access.submit(&group_id, Request::JoinGroup(join)).await {
         Response::JoinGroup(response) => call.reply(&to_wire(call.version, &response), response.error),
-        Response::NotOwned => call.pass_on(|error| fail(call, &request, error)),
-        Response::Unavailable { error } => fail(call, &request, error),
-        _ => fail(call, &request, ErrorCode::UNKNOWN_SERVER_ERROR),
+        Response::NotOwned => call.pass_on(|error| fail(call, member_id, error)),
+        Response::Unavailable { error } => fail(call, member_id, error),
+        _ => fail(call, member_id, ErrorCode::UNKNOWN_SERVER_ERROR),
     }
 }
 
@@ -74,7 +76,7 @@ fn deny(call: &Call<'_>) -> Handled {
 }
 
 /// An error answer of the coordinator echoes the member id.
-fn fail(call: &Call<'_>, request: &JoinGroupRequest, error: ErrorCode) -> Handled {
+fn fail(call: &Call<'_>, member_id: Text, error: ErrorCode) -> Handled {
     let response = core::JoinGroupResponse {
         error,
         generation_id: -1,
@@ -82,7 +84,7 @@ fn fail(call: &Call<'_>, request: &JoinGroupRequest, error: ErrorCode) -> Handle
         protocol_name: None,
         leader: Text::from(""),
         skip_assignment: false,
-        member_id: text(&request.member_id),
+        member_id,
         members: Vec::new(),
     };
     call.reply(&to_wire(call.version, &response), error)

@@ -28,8 +28,10 @@ pub(super) async fn handle(call: &Call<'_>, body: Bytes, access: &mut Access<'_,
     if request.group_id.is_empty() {
         return fail(call, ErrorCode::INVALID_GROUP_ID);
     }
-    let sync = Request::SyncGroup(to_core(&request));
-    match call.services.coordinator.call(&request.group_id, sync).await {
+    let sync = to_core(&request);
+    drop(request);
+    let group_id = sync.group_id.clone();
+    match access.submit(&group_id, Request::SyncGroup(sync)).await {
         Response::SyncGroup(response) => call.reply(&to_wire(&response), response.error),
         Response::NotOwned => call.pass_on(|error| fail(call, error)),
         Response::Unavailable { error } => fail(call, survivable(error)),

@@ -6,6 +6,7 @@ mod assignment;
 mod consumer_groups;
 mod groups;
 mod kit;
+mod letting_go;
 mod listing;
 mod membership;
 mod offset_commit;

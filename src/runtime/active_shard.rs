@@ -6,7 +6,6 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use tokio::sync::oneshot;
 use tokio::time::Instant;
 use uuid::Uuid;
 
@@ -15,6 +14,7 @@ use super::event_log::EventLog;
 use super::inspector::{Inspection, inspect};
 use super::reports::Addressee;
 use super::shard_task::Shared;
+use super::waiting::{Teller, Told, Waiting};
 use crate::coordinator::event::Event;
 use crate::coordinator::input::{DeletedTopic, Input, Lsn, Now, Output, Ticket};
 use crate::coordinator::record::RawRecord;
@@ -33,7 +33,9 @@ const COLLECTED_MAX: usize = 256;
 pub(super) enum Asked {
     Answered(Response),
     /// It is answered later.
-    Waits(oneshot::Receiver<Response>),
+    Waits(Waiting),
+    /// It is answered later, by its group.
+    Admitted(Waiting),
     /// The shard takes nothing in at the moment.
     Refused(Request),
 }
@@ -45,7 +47,7 @@ pub(super) struct ActiveShard {
     shared: Arc<Shared>,
     appends: Appends,
     log: EventLog,
-    tickets: HashMap<Ticket, oneshot::Sender<Response>>,
+    tickets: HashMap<Ticket, Teller>,
     last_ticket: u64,
     outputs: Vec<Output>,
     /// What is not handed over yet, the last lsn in it, and of how many requests it is.
@@ -95,12 +97,17 @@ impl ActiveShard {
         }
         self.last_ticket += 1;
         let ticket = Ticket(self.last_ticket);
-        if let Some(response) = self.step_for(ticket, self.now(), Input::Request { ticket, request }) {
+        let stepped = self.step_for(ticket, self.now(), Input::Request { ticket, request });
+        if let Some(response) = stepped.answered {
             return Asked::Answered(response);
         }
-        let (reply, answer) = oneshot::channel();
-        self.tickets.insert(ticket, reply);
-        Asked::Waits(answer)
+        let (teller, waiting) = Waiting::new();
+        self.tickets.insert(ticket, teller);
+        if stepped.admitted {
+            Asked::Admitted(waiting)
+        } else {
+            Asked::Waits(waiting)
+        }
     }
 
     /// The oldest batch is durable, which goes up to this lsn.
@@ -184,12 +191,12 @@ impl ActiveShard {
     /// Answers everything that is parked or held with the error.
     pub(super) fn unload(mut self, error: ErrorCode) {
         for (ticket, response) in self.shard.unload(error) {
-            if let Some(reply) = self.tickets.remove(&ticket) {
-                answer(reply, response);
+            if let Some(teller) = self.tickets.remove(&ticket) {
+                tell(teller, Told::Answered(response));
             }
         }
-        for reply in self.tickets.into_values() {
-            answer(reply, Response::Unavailable { error });
+        for teller in self.tickets.into_values() {
+            tell(teller, Told::Answered(Response::Unavailable { error }));
         }
     }
 
@@ -222,22 +229,29 @@ impl ActiveShard {
 
     fn step(&mut self, now: Now, input: Input) {
         // No request has this number.
-        let _ = self.step_for(Ticket(0), now, input);
+        self.step_for(Ticket(0), now, input);
     }
 
-    /// Steps the core and answers whoever is answered by it; the answer for `asking` is handed back.
-    fn step_for(&mut self, asking: Ticket, now: Now, input: Input) -> Option<Response> {
-        let mut answered = None;
+    /// Steps the core and tells whoever has something to be told; what is for `asking` is handed back.
+    fn step_for(&mut self, asking: Ticket, now: Now, input: Input) -> Stepped {
+        let mut stepped = Stepped::default();
         let mut outputs = std::mem::take(&mut self.outputs);
         let began = Instant::now();
         self.shard.step(now, input, &mut outputs);
         let took = began.elapsed();
         for output in outputs.drain(..) {
             match output {
-                Output::Reply { ticket, response } if ticket == asking => answered = Some(response),
+                Output::Admitted { ticket } if ticket == asking => stepped.admitted = true,
+                Output::Admitted { ticket } => {
+                    if let Some(teller) = self.tickets.get_mut(&ticket) {
+                        let (next, waiting) = Waiting::new();
+                        tell(std::mem::replace(teller, next), Told::Admitted(waiting));
+                    }
+                }
+                Output::Reply { ticket, response } if ticket == asking => stepped.answered = Some(response),
                 Output::Reply { ticket, response } => {
-                    if let Some(reply) = self.tickets.remove(&ticket) {
-                        answer(reply, response);
+                    if let Some(teller) = self.tickets.remove(&ticket) {
+                        tell(teller, Told::Answered(response));
                     }
                 }
                 Output::Append { lsn, records } => {
@@ -260,11 +274,18 @@ impl ActiveShard {
             }
         }
         self.outputs = outputs;
-        answered
+        stepped
     }
 }
 
-/// Sends a reply; whoever went away does not need it.
-fn answer(reply: oneshot::Sender<Response>, response: Response) {
-    let _ = reply.send(response);
+/// What a step brought for the request that it was made for.
+#[derive(Default)]
+struct Stepped {
+    admitted: bool,
+    answered: Option<Response>,
+}
+
+/// Tells one who waits; whoever went away does not need it.
+fn tell(teller: Teller, told: Told) {
+    let _ = teller.send(told);
 }

@@ -12,6 +12,7 @@ use super::shard_cell::ShardCell;
 use super::shard_of;
 use super::shard_task::{ShardTask, Shared, Stop};
 use super::topic_checker::TopicChecker;
+use super::waiting::Submitted;
 use crate::coordinator::input::DeletedTopic;
 use crate::coordinator::request::{Request, Response, Text};
 use crate::coordinator::settings::Settings;
@@ -108,6 +109,11 @@ impl Coordinator {
     /// Asks the shard of the group. A parked join or sync is answered when its group says so, however long that takes.
     pub async fn call(&self, group_id: &str, request: Request) -> Response {
         self.shard_of(group_id).ask(request).await.received().await
+    }
+
+    /// Asks like [`Self::call`], for a join or a sync: the caller can let go of the request before the answer comes.
+    pub async fn submit(&self, group_id: &str, request: Request) -> Submitted {
+        self.shard_of(group_id).ask(request).await.submitted().await
     }
 
     /// Asks the shards of several groups at once and gives the answers in the order of the requests.

@@ -6,13 +6,14 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tokio::sync::{Notify, oneshot, watch};
+use tokio::sync::{Notify, watch};
 use tracing::error;
 use uuid::Uuid;
 
 use super::active_shard::{ActiveShard, Asked};
 use super::coordinator::CoordinatorState;
 use super::reports::News;
+use super::waiting::{Admitted, Submitted, Told, Waiting};
 use crate::coordinator::input::DeletedTopic;
 use crate::coordinator::request::{Request, Response, Text};
 use crate::coordinator::topics::Topics;
@@ -22,15 +23,30 @@ use crate::wire::error_code::ErrorCode;
 /// An answer that is there or comes.
 pub(super) enum Answer {
     Here(Response),
-    Later(oneshot::Receiver<Response>),
+    Later(Waiting),
+    /// It comes from the request's group.
+    OfTheGroup(Waiting),
 }
 
 impl Answer {
-    /// Waits for it; a shard that is no more does not coordinate anything.
+    /// Waits for it.
     pub(super) async fn received(self) -> Response {
         match self {
             Self::Here(response) => response,
-            Self::Later(answer) => answer.await.unwrap_or(unavailable(ErrorCode::NOT_COORDINATOR)),
+            Self::Later(waiting) | Self::OfTheGroup(waiting) => waiting.answer().await,
+        }
+    }
+
+    /// Waits until it is certain whether the group is coordinated here.
+    pub(super) async fn submitted(self) -> Submitted {
+        let told = match self {
+            Self::Here(response) => Told::Answered(response),
+            Self::Later(waiting) => waiting.told().await,
+            Self::OfTheGroup(waiting) => Told::Admitted(waiting),
+        };
+        match told {
+            Told::Answered(response) => Submitted::Answered(response),
+            Told::Admitted(waiting) => Submitted::Admitted(Admitted(waiting)),
         }
     }
 }
@@ -100,7 +116,8 @@ impl ShardCell {
             let room = self.room.notified();
             match self.try_ask(request) {
                 Asked::Answered(response) => return Answer::Here(response),
-                Asked::Waits(answer) => return Answer::Later(answer),
+                Asked::Waits(waiting) => return Answer::Later(waiting),
+                Asked::Admitted(waiting) => return Answer::OfTheGroup(waiting),
                 Asked::Refused(refused) => request = refused,
             }
             room.await;

@@ -10,6 +10,7 @@ use convoke::config::{
     UpstreamConfig,
 };
 use convoke::coordinator::group_patterns::GroupPatterns;
+use convoke::coordinator::input::{Presence, UpstreamGroup};
 use convoke::coordinator::request::Text;
 use convoke::coordinator::settings::Settings;
 use convoke::handler::HandlerServices;
@@ -32,12 +33,22 @@ use crate::raw::{Raw, soon};
 pub const BUFFER: usize = 64 * 1024;
 pub const FRAME_MAX: usize = 100 * 1024 * 1024;
 
-/// Never answers, so that whoever meets a new group waits.
+/// Groups whose id starts so are nobody's at the upstream.
+pub const VACANT: &str = "vacant";
+
+/// Never answers for any other group, so that whoever meets one waits.
 struct Silent;
 
 impl GroupInspector for Silent {
-    fn inspect(&self, _group_id: &Text) -> InspectionFuture {
-        Box::pin(std::future::pending())
+    fn inspect(&self, group_id: &Text) -> InspectionFuture {
+        if !group_id.starts_with(VACANT) {
+            return Box::pin(std::future::pending());
+        }
+        let vacant = UpstreamGroup {
+            presence: Presence::Vacant,
+            offsets: Vec::new(),
+        };
+        Box::pin(std::future::ready(Ok(vacant)))
     }
 }
 
@@ -80,7 +91,11 @@ impl Fixture {
             inspector: Arc::new(Silent),
             topic_checker: Arc::new(upstream.clone()),
             topics: upstream.cluster().topics(),
-            settings: Arc::new(Settings::default()),
+            // Longer than any test: joins stay parked.
+            settings: Arc::new(Settings {
+                group_initial_rebalance_delay_ms: 600_000,
+                ..Settings::default()
+            }),
             shards: 1,
             seed: 1,
             metrics: Arc::clone(&metrics),

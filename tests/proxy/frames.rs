@@ -13,6 +13,8 @@ pub const LIST_OFFSETS: i16 = 2;
 pub const JOIN_GROUP: i16 = 11;
 /// Answered here.
 pub const HEARTBEAT: i16 = 12;
+/// Answered here.
+pub const OFFSET_COMMIT: i16 = 8;
 /// Answered here, after the upstream was asked on the client's own connection.
 pub const LIST_GROUPS: i16 = 16;
 pub const SASL_HANDSHAKE: i16 = 17;
@@ -78,6 +80,24 @@ pub fn join_group(correlation_id: i32, group: &str, padding: usize) -> Vec<u8> {
     body.put_i32(i32::try_from(padding).expect("small"));
     body.resize(body.len() + padding, 0);
     request(JOIN_GROUP, 2, correlation_id, &body)
+}
+
+/// An OffsetCommit (v2) from outside a generation, of so many partitions of what cannot be a topic.
+pub fn offset_commit(correlation_id: i32, group: &str, partitions: i32) -> Vec<u8> {
+    let mut body = Vec::new();
+    put_string(&mut body, group);
+    body.put_i32(-1);
+    put_string(&mut body, "");
+    body.put_i64(-1);
+    body.put_i32(1);
+    put_string(&mut body, "no/topic");
+    body.put_i32(partitions);
+    for partition in 0..partitions {
+        body.put_i32(partition);
+        body.put_i64(42);
+        put_string(&mut body, "");
+    }
+    request(OFFSET_COMMIT, 2, correlation_id, &body)
 }
 
 /// Produce in any version, with these acks and nothing else that makes sense.

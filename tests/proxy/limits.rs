@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use convoke::telemetry::close_reason::CloseReason;
 
-use crate::fixture::Fixture;
-use crate::frames::{correlation_id, heartbeat, join_group, list_offsets, offsets};
+use crate::fixture::{BUFFER, Fixture, VACANT};
+use crate::frames::{correlation_id, heartbeat, join_group, list_offsets, offset_commit, offsets};
 use crate::raw::soon;
 
 const SHORT: Duration = Duration::from_millis(200);
@@ -163,6 +163,40 @@ async fn long_requests_that_end_here_share_a_bound_which_stalled_ones_cannot_kee
     fixture.ended(CloseReason::ClientStalled).await;
     stalled[2].closed().await;
     assert_eq!(held(), 0.0);
+}
+
+/// A rebalance may take as long as its slowest member; what has been handed to its group needs no turn any more.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn joins_that_are_parked_do_not_hold_up_the_long_requests_of_others() {
+    const LONG: usize = 1000 * 1024;
+    let fixture = Fixture::start().await;
+    let held = || fixture.metric("convoke_owned_memory_bytes");
+    let mut parked = Vec::new();
+    // Five times as much as there may be under way.
+    for number in 0..10 {
+        let mut client = fixture.client().await;
+        client
+            .send(&join_group(1, &format!("{VACANT}-{}", number % 3), LONG))
+            .await;
+        parked.push(client);
+    }
+    let joins = || fixture.metric("convoke_requests_total{api=\"JoinGroup\"}");
+    soon("all turns", async {
+        while joins() < 10.0 || held() > 0.0 {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    })
+    .await;
+    for number in 0..3 {
+        let mut client = fixture.client().await;
+        let commit = offset_commit(number, &format!("{VACANT}-commits"), 20_000);
+        assert!(commit.len() > 4 * BUFFER);
+        client.send(&commit).await;
+        assert_eq!(correlation_id(&client.frame().await), number);
+    }
+    for client in &mut parked {
+        client.silent().await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -192,6 +192,7 @@ impl World {
                     self.step(Input::Durable(lsn))?;
                 }
             }
+            Output::Admitted { .. } => {}
             Output::Reply { ticket, response } => self.reply(ticket, response)?,
             Output::Inspect { group_id } => {
                 let (load, delay_ms) = (self.server.load, self.rng.between(1, 1_500));

@@ -1,6 +1,6 @@
 //! A shard with a clock, a store and an upstream that do as the test says.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -39,6 +39,8 @@ pub(super) struct GroupTest {
     pub(super) records: Vec<Record>,
     pub(super) events: Vec<Event>,
     pub(super) inspected: Vec<Text>,
+    /// Joins and syncs that are their groups'.
+    pub(super) admitted: BTreeSet<Ticket>,
 }
 
 impl GroupTest {
@@ -69,6 +71,7 @@ impl GroupTest {
             records: Vec::new(),
             events: Vec::new(),
             inspected: Vec::new(),
+            admitted: BTreeSet::new(),
         };
         let now = test.now();
         test.shard.loaded(now);
@@ -122,6 +125,11 @@ impl GroupTest {
                 self.appended = lsn;
                 self.records.extend(records);
                 self.store_is_prompt.then_some(Input::Durable(lsn))
+            }
+            Output::Admitted { ticket } => {
+                assert!(!self.replies.contains_key(&ticket), "nobody waits any more");
+                self.admitted.insert(ticket);
+                None
             }
             Output::Reply { ticket, response } => {
                 let before = self.replies.insert(ticket, response);

@@ -92,6 +92,22 @@ fn requests_wait_for_the_one_answer_of_the_upstream_and_run_in_their_order() {
 }
 
 #[test]
+fn a_join_is_its_groups_once_the_upstream_has_left_it_to_us() {
+    let mut test = asking();
+    let join = test.join(first_join());
+    assert!(!test.admitted.contains(&join));
+    answer(&mut test, Ok(vacant()));
+    assert!(test.admitted.contains(&join));
+    let next = test.join(first_join());
+    assert!(test.admitted.contains(&next), "at once, now that it is known");
+    let mut test = asking();
+    let join = test.join(first_join());
+    answer(&mut test, Ok(share()));
+    assert_eq!(test.reply(join), Response::NotOwned);
+    assert!(!test.admitted.contains(&join));
+}
+
+#[test]
 fn every_request_that_depends_on_the_upstream_asks() {
     for request in dependent_requests() {
         let mut test = asking();

@@ -88,6 +88,8 @@ type Script = Box<dyn FnMut(&Asked) -> Option<Bytes> + Send>;
 pub(super) struct Upstream {
     script: Script,
     pub(super) asked: Vec<Asked>,
+    /// Whether the request's frame was let go of.
+    pub(super) let_go: bool,
 }
 
 impl Upstream {
@@ -101,6 +103,7 @@ impl Upstream {
         Self {
             script: Box::new(|_| None),
             asked: Vec::new(),
+            let_go: false,
         }
     }
 
@@ -108,11 +111,16 @@ impl Upstream {
         Self {
             script: Box::new(move |asked| Some(script(asked))),
             asked: Vec::new(),
+            let_go: false,
         }
     }
 }
 
 impl ClientUpstream for Upstream {
+    fn let_go_of_request(&mut self) {
+        self.let_go = true;
+    }
+
     async fn call(&mut self, api_key: i16, version: i16, body: Bytes) -> Result<Bytes, UpstreamError> {
         let asked = Asked { api_key, version, body };
         self.asked.push(asked.clone());
@@ -196,6 +204,15 @@ impl Setup {
                 client_host: Text::from("/127.0.0.1"),
                 node_id: Some(1),
             },
+            decisions: Mutex::default(),
+        }
+    }
+
+    /// Another connection to the same.
+    pub(super) fn another_connection(&self) -> Self {
+        Self {
+            services: self.services.clone(),
+            caller: self.caller.clone(),
             decisions: Mutex::default(),
         }
     }

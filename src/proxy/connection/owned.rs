@@ -34,10 +34,11 @@ impl Requests<'_> {
         let limit = self.ctx.services.limits.owned_request_max;
         self.check_size(&request, limit, "limits.owned_request_max")?;
         self.admit(Authentication::AsUpstream).await?;
-        let (frame, _memory) = self.gather_in_turn(request.size).await?;
+        let gathered = self.gather_in_turn(request.size).await?;
         let caller = self.caller(&request.head);
         self.upstream.client_id.clone_from(&request.head.client_id);
-        let body = body_of(&request.head, &frame);
+        let body = body_of(&request.head, &gathered.frame);
+        self.upstream.gathered = Some(gathered);
         self.upstream.waited = Duration::ZERO;
         self.ctx.progress.begun();
         let services = &self.ctx.services.handlers;
@@ -51,29 +52,39 @@ impl Requests<'_> {
         )
         .await;
         self.ctx.progress.answered();
+        let gathered = self.upstream.gathered.take();
         self.upstream.check_answered()?;
         match answer {
             Answer::Reply(body, error) => {
+                drop(gathered);
                 self.reply(&request, &body, error).await?;
                 self.upstream.check_user()
             }
-            Answer::Forward => self.forward_gathered(request, &frame).await,
+            Answer::Forward => {
+                let Some(Gathered { frame, _memory }) = gathered else {
+                    return Err(End::new(
+                        CloseReason::Refused,
+                        "the request is to go upstream and was let go of",
+                    ));
+                };
+                self.forward_gathered(request, &frame).await
+            }
             Answer::Close(why) => Err(End::new(CloseReason::Refused, why)),
         }
     }
 
     /// Takes the request out of the stream, a long one when there is memory for it; what fits the connection's own buffer needs
     /// no turn.
-    async fn gather_in_turn(&mut self, size: usize) -> Result<(Bytes, Option<Taken>), End> {
+    async fn gather_in_turn(&mut self, size: usize) -> Result<Gathered, End> {
         if size <= self.ctx.services.limits.buffer {
-            return Ok((self.gather(size).await?, None));
+            let frame = self.gather(size).await?;
+            return Ok(Gathered { frame, _memory: None });
         }
-        let (frame, memory) = Box::pin(self.gather_long(size)).await?;
-        Ok((frame, Some(memory)))
+        Box::pin(self.gather_long(size)).await
     }
 
     /// A client that has its turn and does not send is not waited for, since others wait for the memory.
-    async fn gather_long(&mut self, size: usize) -> Result<(Bytes, Taken), End> {
+    async fn gather_long(&mut self, size: usize) -> Result<Gathered, End> {
         self.flush().await?;
         // While it waits it is the client who waits: that is no idle connection.
         self.ctx.progress.begun();
@@ -82,7 +93,10 @@ impl Requests<'_> {
         let memory = memory.ok_or_else(End::client_closed)?;
         let patience = ARRIVAL_GRACE + ARRIVAL_TIME_A_MIB * u32::try_from(size >> 20).unwrap_or(u32::MAX);
         match timeout(patience, self.gather(size)).await {
-            Ok(frame) => Ok((frame?, memory)),
+            Ok(frame) => Ok(Gathered {
+                frame: frame?,
+                _memory: Some(memory),
+            }),
             Err(_) => Err(End::new(
                 CloseReason::ClientStalled,
                 format!("a request of {size} bytes did not arrive within {patience:?}"),
@@ -209,6 +223,13 @@ impl Requests<'_> {
         let found = timeout(patience, found).await.ok().flatten();
         found.ok_or_else(|| unknown_versions(&self.ctx.target, patience))
     }
+}
+
+/// A request that was taken out of the stream.
+pub(super) struct Gathered {
+    frame: Bytes,
+    /// What it takes of the memory for long ones.
+    _memory: Option<Taken>,
 }
 
 /// Who may ask.

@@ -12,6 +12,7 @@ use tokio::sync::oneshot;
 
 use super::context::Context;
 use super::end::End;
+use super::owned::Gathered;
 use super::progress::write_all;
 use super::queue::Queue;
 use super::slot::{Injected, Slot};
@@ -63,6 +64,8 @@ pub(super) struct UpstreamLink<'a> {
     user_lost: bool,
     /// A request of ours was not answered in time: its place among the answers is still taken.
     unanswered: bool,
+    /// The client's request that is worked on here, for as long as it may have to go up.
+    pub(super) gathered: Option<Gathered>,
 }
 
 impl<'a> UpstreamLink<'a> {
@@ -76,6 +79,7 @@ impl<'a> UpstreamLink<'a> {
             next_correlation_id: 0,
             user_lost: false,
             unanswered: false,
+            gathered: None,
         }
     }
 
@@ -272,6 +276,10 @@ fn not_open() -> End {
 }
 
 impl ClientUpstream for UpstreamLink<'_> {
+    fn let_go_of_request(&mut self) {
+        self.gathered = None;
+    }
+
     async fn call(&mut self, api_key: i16, version: i16, body: Bytes) -> Result<Bytes, UpstreamError> {
         let asked = Instant::now();
         let answer = self.ask(api_key, version, &body).await;
