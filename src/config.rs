@@ -192,6 +192,8 @@ pub struct LimitsConfig {
     pub owned_request_max: usize,
     /// Bytes of all such requests together, but for those that fit a connection's buffer.
     pub owned_memory_max: usize,
+    /// Bytes that groups keep of what their members say of themselves, all groups together.
+    pub group_memory_max: usize,
     pub connections_max: usize,
     pub connections_max_per_ip: usize,
     /// A client that sends nothing for so long, with nothing under way, is disconnected.

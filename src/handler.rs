@@ -10,6 +10,7 @@ mod consumer_group_heartbeat;
 mod convert;
 mod delete_groups;
 mod describe_groups;
+mod group_memory;
 mod heartbeat;
 mod install_assignment;
 mod join_group;
@@ -33,6 +34,7 @@ use std::sync::Arc;
 use bytes::{Bytes, BytesMut};
 
 pub use access::Decisions;
+pub use group_memory::GroupMemory;
 pub use topic_patterns::TopicPatterns;
 
 use self::access::Access;
@@ -95,6 +97,7 @@ pub struct HandlerServices {
     /// Classic groups that the coordinator assigns for.
     pub assign: GroupPatterns,
     pub patterns: Arc<TopicPatterns>,
+    pub group_memory: Arc<GroupMemory>,
     pub metrics: Arc<Metrics>,
 }
 

@@ -179,6 +179,14 @@ fn limits(reader: &mut Reader, config: &Config) {
             "smaller than limits.owned_request_max, so the largest request would wait for ever",
         );
     }
+    if limits.owned_request_max > limits.group_memory_max {
+        let key = "limits.group_memory_max";
+        reader.problem(
+            reader.place(key),
+            key,
+            "smaller than limits.owned_request_max, so the largest join would always be refused",
+        );
+    }
     if limits.connections_max_per_ip > limits.connections_max && reader.is_given("limits.connections_max_per_ip") {
         let key = "limits.connections_max_per_ip";
         reader.problem(

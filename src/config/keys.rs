@@ -90,6 +90,7 @@ pub static KEYS: &[Key] = &[
     key("limits.frame_max", "100MiB"),
     key("limits.owned_request_max", "16MiB"),
     key("limits.owned_memory_max", "256MiB"),
+    key("limits.group_memory_max", "256MiB"),
     key("limits.connections_max", "10000"),
     key("limits.connections_max_per_ip", "10000"),
     key("limits.idle_timeout", "10m"),

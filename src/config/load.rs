@@ -300,6 +300,7 @@ impl Reader {
         let frame_max = self.size("limits.frame_max", KIB, GIB);
         let owned_request_max = self.size("limits.owned_request_max", KIB, GIB);
         let owned_memory_max = self.size("limits.owned_memory_max", KIB, 1024 * GIB);
+        let group_memory_max = self.size("limits.group_memory_max", KIB, 1024 * GIB);
         let connections_max = self.count("limits.connections_max", 1, 1_000_000);
         let connections_max_per_ip = self.count("limits.connections_max_per_ip", 1, 1_000_000);
         let idle_timeout = self.duration("limits.idle_timeout", Duration::from_secs(1), DAYS_30);
@@ -309,6 +310,7 @@ impl Reader {
             frame_max: frame_max?,
             owned_request_max: owned_request_max?,
             owned_memory_max: owned_memory_max?,
+            group_memory_max: group_memory_max?,
             connections_max: connections_max?,
             connections_max_per_ip: connections_max_per_ip?,
             idle_timeout: idle_timeout?,

@@ -12,7 +12,7 @@ use kafka_protocol::protocol::StrBytes;
 use super::ClientUpstream;
 use super::access::{Access, Operation};
 use super::call::{Call, Handled};
-use super::convert::{optional_text, optional_wire, owned_bytes, text, wire};
+use super::convert::{optional_text, optional_wire, text, wire};
 use crate::coordinator::consumer_protocol::read_topics;
 use crate::coordinator::request::{self as core, Protocol, Request, Response, Text};
 use crate::wire::codec;
@@ -40,9 +40,12 @@ pub(super) async fn handle(call: &Call<'_>, body: Bytes, access: &mut Access<'_,
         return fail(call, text(&request.member_id), ErrorCode::INVALID_GROUP_ID);
     }
     look_for_topics(call, &request);
-    let join = to_core(call, &request);
+    let member_id = text(&request.member_id);
+    let Some(join) = to_core(call, &request) else {
+        return fail(call, member_id, ErrorCode::COORDINATOR_NOT_AVAILABLE);
+    };
     drop(request);
-    let (group_id, member_id) = (join.group_id.clone(), join.member_id.clone());
+    let group_id = join.group_id.clone();
     match access.submit(&group_id, Request::JoinGroup(join)).await {
         Response::JoinGroup(response) => call.reply(&to_wire(call.version, &response), response.error),
         Response::NotOwned => call.pass_on(|error| fail(call, member_id, error)),
@@ -90,12 +93,15 @@ fn fail(call: &Call<'_>, member_id: Text, error: ErrorCode) -> Handled {
     call.reply(&to_wire(call.version, &response), error)
 }
 
-fn to_core(call: &Call<'_>, request: &JoinGroupRequest) -> core::JoinGroupRequest {
-    let protocols = request.protocols.iter().map(|protocol| Protocol {
-        name: text(&protocol.name),
-        metadata: owned_bytes(&protocol.metadata),
+/// `None` if groups keep too much already.
+fn to_core(call: &Call<'_>, request: &JoinGroupRequest) -> Option<core::JoinGroupRequest> {
+    let protocols = request.protocols.iter().map(|protocol| {
+        Some(Protocol {
+            name: text(&protocol.name),
+            metadata: call.services.group_memory.keep(&protocol.metadata)?,
+        })
     });
-    core::JoinGroupRequest {
+    Some(core::JoinGroupRequest {
         group_id: text(&request.group_id),
         member_id: text(&request.member_id),
         group_instance_id: optional_text(request.group_instance_id.as_ref()),
@@ -108,11 +114,11 @@ fn to_core(call: &Call<'_>, request: &JoinGroupRequest) -> core::JoinGroupReques
             request.rebalance_timeout_ms
         },
         protocol_type: text(&request.protocol_type),
-        protocols: protocols.collect(),
+        protocols: protocols.collect::<Option<_>>()?,
         require_known_member_id: call.version >= 4,
         supports_skipping_assignment: call.version >= 9,
         reason: reason(request.reason.as_ref()),
-    }
+    })
 }
 
 /// The client's own words, cut to a length that a log line bears; an empty one says nothing.

@@ -9,7 +9,7 @@ use kafka_protocol::messages::{SyncGroupRequest, SyncGroupResponse};
 use super::ClientUpstream;
 use super::access::{Access, Operation};
 use super::call::{Call, Handled};
-use super::convert::{optional_text, optional_wire, owned_bytes, text};
+use super::convert::{optional_text, optional_wire, text};
 use crate::coordinator::request::{self as core, Request, Response};
 use crate::wire::codec;
 use crate::wire::error_code::ErrorCode;
@@ -28,7 +28,9 @@ pub(super) async fn handle(call: &Call<'_>, body: Bytes, access: &mut Access<'_,
     if request.group_id.is_empty() {
         return fail(call, ErrorCode::INVALID_GROUP_ID);
     }
-    let sync = to_core(&request);
+    let Some(sync) = to_core(call, &request) else {
+        return fail(call, ErrorCode::COORDINATOR_NOT_AVAILABLE);
+    };
     drop(request);
     let group_id = sync.group_id.clone();
     match access.submit(&group_id, Request::SyncGroup(sync)).await {
@@ -50,20 +52,21 @@ const fn survivable(error: ErrorCode) -> ErrorCode {
     }
 }
 
-fn to_core(request: &SyncGroupRequest) -> core::SyncGroupRequest {
-    let assignments = request
-        .assignments
-        .iter()
-        .map(|assignment| (text(&assignment.member_id), owned_bytes(&assignment.assignment)));
-    core::SyncGroupRequest {
+/// `None` if groups keep too much already.
+fn to_core(call: &Call<'_>, request: &SyncGroupRequest) -> Option<core::SyncGroupRequest> {
+    let assignments = request.assignments.iter().map(|assignment| {
+        let kept = call.services.group_memory.keep(&assignment.assignment)?;
+        Some((text(&assignment.member_id), kept))
+    });
+    Some(core::SyncGroupRequest {
         group_id: text(&request.group_id),
         generation_id: request.generation_id,
         member_id: text(&request.member_id),
         group_instance_id: optional_text(request.group_instance_id.as_ref()),
         protocol_type: optional_text(request.protocol_type.as_ref()),
         protocol_name: optional_text(request.protocol_name.as_ref()),
-        assignments: assignments.collect(),
-    }
+        assignments: assignments.collect::<Option<_>>()?,
+    })
 }
 
 fn to_wire(response: &core::SyncGroupResponse) -> SyncGroupResponse {

@@ -14,7 +14,7 @@ use crate::admin::{Admin, Listening, Subject};
 use crate::config::{Config, GroupsConfig};
 use crate::coordinator::group_patterns::GroupPatterns;
 use crate::coordinator::input::DeletedTopic;
-use crate::handler::HandlerServices;
+use crate::handler::{GroupMemory, HandlerServices};
 use crate::proxy;
 use crate::proxy::lanes::Lanes;
 use crate::proxy::listeners::Listeners;
@@ -139,6 +139,7 @@ impl Starting {
             delegate: GroupPatterns::new(&config.groups.delegate),
             assign: assigned_groups(&config.groups),
             patterns: Arc::default(),
+            group_memory: GroupMemory::new(config.limits.group_memory_max, status.metrics.group_memory.clone()),
             metrics: Arc::clone(&status.metrics),
         };
         let bootstrap = listeners.bootstrap();

@@ -32,6 +32,8 @@ pub struct Metrics {
     pub spliced_bytes: IntCounter,
     /// Of `limits.owned_memory_max`, what requests hold.
     pub owned_memory: IntGauge,
+    /// Of `limits.group_memory_max`, what groups keep.
+    pub group_memory: IntGauge,
     /// Nodes that got no listener, counted each time it was tried.
     pub listener_failures: IntCounter,
     connections_closed: Vec<IntCounter>,
@@ -143,6 +145,10 @@ impl Metrics {
             owned_memory: make.gauge(
                 "convoke_owned_memory_bytes",
                 "Bytes of limits.owned_memory_max that requests hold.",
+            ),
+            group_memory: make.gauge(
+                "convoke_group_memory_bytes",
+                "Bytes of limits.group_memory_max that groups keep.",
             ),
             connections_opened: make.counter(
                 "convoke_connections_opened_total",

@@ -222,6 +222,7 @@ limits:
   frame_max: 1MiB
   owned_request_max: 2MiB
   owned_memory_max: 1536KiB
+  group_memory_max: 1535KiB
 "
     );
     expect_messages(
@@ -233,6 +234,7 @@ limits:
             "convoke.yaml:9:33: settings.group.min.session.timeout.ms: 20 is larger than group.max.session.timeout.ms (10)",
             "convoke.yaml:13:22: limits.owned_request_max: larger than limits.frame_max, which every request must fit in",
             "convoke.yaml:14:21: limits.owned_memory_max: smaller than limits.owned_request_max, so the largest request would wait for ever",
+            "convoke.yaml:15:21: limits.group_memory_max: smaller than limits.owned_request_max, so the largest join would always be refused",
         ],
     );
 }

@@ -13,7 +13,7 @@ use convoke::coordinator::group_patterns::GroupPatterns;
 use convoke::coordinator::input::{Presence, UpstreamGroup};
 use convoke::coordinator::request::Text;
 use convoke::coordinator::settings::Settings;
-use convoke::handler::HandlerServices;
+use convoke::handler::{GroupMemory, HandlerServices};
 use convoke::proxy;
 use convoke::proxy::lanes::Lanes;
 use convoke::proxy::listeners::Listeners;
@@ -109,6 +109,7 @@ impl Fixture {
             delegate: GroupPatterns::new(&config.groups.delegate),
             assign: GroupPatterns::default(),
             patterns: Arc::default(),
+            group_memory: GroupMemory::new(config.limits.group_memory_max, metrics.group_memory.clone()),
             metrics: Arc::clone(&metrics),
         };
         let stop = Stop::new();
@@ -248,6 +249,7 @@ fn config(upstream: SocketAddr) -> Config {
             frame_max: FRAME_MAX,
             owned_request_max: 1024 * 1024,
             owned_memory_max: 2 * 1024 * 1024,
+            group_memory_max: 16 * 1024 * 1024,
             connections_max: 100,
             connections_max_per_ip: 100,
             idle_timeout: Duration::from_secs(600),

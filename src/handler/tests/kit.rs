@@ -13,7 +13,7 @@ use crate::coordinator::group_patterns::GroupPatterns;
 use crate::coordinator::input::{Presence, UpstreamGroup};
 use crate::coordinator::request::Text;
 use crate::coordinator::settings::Settings;
-use crate::handler::{Answer, Caller, ClientUpstream, Decisions, HandlerServices, handle};
+use crate::handler::{Answer, Caller, ClientUpstream, Decisions, GroupMemory, HandlerServices, handle};
 use crate::runtime::{Coordinator, CoordinatorParts, GroupInspector, InspectionFuture, TopicChecker};
 use crate::store::StateStore;
 use crate::store::memory::MemoryStore;
@@ -43,6 +43,9 @@ pub(super) const LIVE: &str = "live-";
 pub(super) const DELEGATED: &str = "delegated-";
 /// Groups whose id starts so are assigned for by the coordinator.
 pub(super) const ASSIGNED: &str = "assigned-";
+
+/// Bytes that groups may keep.
+pub(super) const GROUP_MEMORY_MAX: usize = 1024 * 1024;
 
 struct Inspector;
 
@@ -197,6 +200,7 @@ impl Setup {
                 delegate: GroupPatterns::new(&[format!("{DELEGATED}*")]),
                 assign: GroupPatterns::new(&[format!("{ASSIGNED}*")]),
                 patterns: Arc::default(),
+                group_memory: GroupMemory::new(GROUP_MEMORY_MAX, metrics.group_memory.clone()),
                 metrics,
             },
             caller: Caller {

@@ -69,6 +69,33 @@ async fn a_join_and_a_sync_that_wait_for_their_group_hold_no_byte_of_their_frame
     assert_eq!(beat.error_code, 0);
 }
 
+#[tokio::test(start_paused = true)]
+async fn what_all_groups_keep_of_joins_is_bounded_and_free_again_when_their_members_are_gone() {
+    let setup = Setup::new().await;
+    let held = || setup.services.metrics.group_memory.get();
+    let fitting = GROUP_MEMORY_MAX / LONG;
+    let mut refused = 0;
+    for number in 0..2 * fitting {
+        let group_id = format!("g{number}");
+        let joined: JoinGroupResponse = setup.ask(JOIN_GROUP, 3, &long_join(&group_id, "")).await;
+        match joined.error_code {
+            0 => assert_eq!(joined.members[0].metadata.len(), LONG),
+            // COORDINATOR_NOT_AVAILABLE
+            15 => refused += 1,
+            error => panic!("error {error}"),
+        }
+    }
+    assert_eq!(refused, fitting);
+    assert_eq!(held(), i64::try_from(fitting * LONG).expect("small"));
+    let joined: JoinGroupResponse = setup.ask(JOIN_GROUP, 3, &join("small", "")).await;
+    assert_eq!(joined.error_code, 0);
+    // Nobody is heard of any more.
+    tokio::time::sleep(Duration::from_secs(11)).await;
+    assert_eq!(held(), 0);
+    let joined: JoinGroupResponse = setup.ask(JOIN_GROUP, 3, &long_join("g", "")).await;
+    assert_eq!(joined.error_code, 0);
+}
+
 /// Whatever the coordinator keeps of a request is a copy.
 #[tokio::test]
 async fn nothing_that_is_kept_holds_a_frame() {
