@@ -291,24 +291,20 @@ impl Shard {
     fn finish(&mut self, now: Now, out: &mut Vec<Output>) {
         let (_, ownership, mut cx) = self.lend(now);
         ownership.mark(&mut cx);
-        let effects = std::mem::take(&mut self.effects);
+        let effects = &mut self.effects;
         if !effects.records.is_empty() {
             self.appended = Lsn(self.appended.0 + 1);
             self.under_way.push_back((self.appended, now.monotonic_ms));
             out.push(Output::Append {
                 lsn: self.appended,
-                records: effects.records,
+                records: std::mem::take(&mut effects.records),
             });
         }
-        out.extend(
-            effects
-                .inspections
-                .into_iter()
-                .map(|group_id| Output::Inspect { group_id }),
-        );
-        out.extend(effects.events.into_iter().map(Output::Event));
-        out.extend(effects.admitted.into_iter().map(|ticket| Output::Admitted { ticket }));
-        for (ticket, response) in effects.replies {
+        let inspections = effects.inspections.drain(..);
+        out.extend(inspections.map(|group_id| Output::Inspect { group_id }));
+        out.extend(effects.events.drain(..).map(Output::Event));
+        out.extend(effects.admitted.drain(..).map(|ticket| Output::Admitted { ticket }));
+        for (ticket, response) in effects.replies.drain(..) {
             // What goes on to the upstream shows nothing of ours, and must be there before the group is taken over: held, a
             // commit would come too late to be imported.
             match self.appended <= self.durable || response == Response::NotOwned {

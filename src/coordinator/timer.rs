@@ -3,6 +3,9 @@
 //! A timer that is armed again or cancelled leaves no trace, so a stale one can never fire. Every arming gets a token; a pass
 //! over the due timers takes only tokens older than its own beginning, so that one which arms itself with no delay cannot
 //! hold the shard in a loop.
+//!
+//! Every heartbeat puts a session off. So a timer that is put off stays where it is in the queue, and moves on only when it
+//! gets to the front.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -43,40 +46,54 @@ pub(super) enum GroupTimer {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Token(u64);
 
+/// A place in the queue: a deadline, then the order of arming.
+type Place = (u64, Token);
+
 #[derive(Debug, Clone, Copy)]
 struct Armed {
     deadline_ms: u64,
     delay_ms: u64,
     token: Token,
+    /// Where it stands in the queue: not behind where it belongs.
+    queued: Place,
 }
 
 /// All timers of a shard, in monotonic milliseconds.
 #[derive(Debug, Default)]
 pub(super) struct Timers {
     armed: BTreeMap<TimerKey, Armed>,
-    queue: BTreeMap<(u64, Token), TimerKey>,
+    queue: BTreeMap<Place, TimerKey>,
     tokens: u64,
 }
 
 impl Timers {
     /// Arms the timer of this key, in place of the one it may have had.
     pub(super) fn arm(&mut self, now_ms: u64, key: TimerKey, delay_ms: u64) {
-        self.cancel(&key);
         let token = Token(self.tokens);
         self.tokens += 1;
         let deadline_ms = now_ms.saturating_add(delay_ms);
-        self.queue.insert((deadline_ms, token), key.clone());
-        let armed = Armed {
+        let mut armed = Armed {
             deadline_ms,
             delay_ms,
             token,
+            queued: (deadline_ms, token),
         };
-        self.armed.insert(key, armed);
+        match self.armed.get_mut(&key) {
+            Some(before) if before.queued < armed.queued => {
+                armed.queued = before.queued;
+                *before = armed;
+            }
+            _ => {
+                self.cancel(&key);
+                self.queue.insert(armed.queued, key.clone());
+                self.armed.insert(key, armed);
+            }
+        }
     }
 
     pub(super) fn cancel(&mut self, key: &TimerKey) {
         if let Some(armed) = self.armed.remove(key) {
-            self.queue.remove(&(armed.deadline_ms, armed.token));
+            self.queue.remove(&armed.queued);
         }
     }
 
@@ -98,14 +115,28 @@ impl Timers {
 
     /// Takes the first timer that is due and was armed before the pass began.
     pub(super) fn pop_due(&mut self, now_ms: u64, pass: Token) -> Option<TimerKey> {
-        let entry = self.queue.first_entry()?;
-        let (deadline_ms, token) = *entry.key();
-        if deadline_ms > now_ms || token >= pass {
-            return None;
+        loop {
+            let first = self.queue.first_entry()?;
+            let (looked_for_ms, _) = *first.key();
+            if looked_for_ms > now_ms {
+                return None;
+            }
+            // What is queued is armed.
+            let armed = self.armed.get_mut(first.get())?;
+            let place = (armed.deadline_ms, armed.token);
+            if armed.queued == place {
+                if armed.token >= pass {
+                    return None;
+                }
+                let key = first.remove();
+                self.armed.remove(&key);
+                return Some(key);
+            }
+            // It was put off.
+            armed.queued = place;
+            let key = first.remove();
+            self.queue.insert(place, key);
         }
-        let key = entry.remove();
-        self.armed.remove(&key);
-        Some(key)
     }
 
     /// Gives every timer of every group its whole delay again, from now. Says how many sessions were among them.
@@ -132,7 +163,7 @@ impl Timers {
             .is_some_and(|(key, _)| matches!(key, TimerKey::Group(..)))
     }
 
-    /// When the next timer is due.
+    /// When the next timer is to be looked at: when it is due, or earlier if it was put off.
     pub(super) fn next_deadline(&self) -> Option<u64> {
         self.queue.first_key_value().map(|((deadline_ms, _), _)| *deadline_ms)
     }
@@ -184,6 +215,23 @@ mod tests {
         timers.arm(5, TimerKey::Expiry, 10);
         assert_eq!(due(&mut timers, 14), []);
         assert_eq!(due(&mut timers, 15), [TimerKey::Expiry]);
+    }
+
+    #[test]
+    fn a_timer_that_was_put_off_fires_in_the_order_of_its_new_deadline_and_arming() {
+        let mut timers = Timers::default();
+        timers.arm(0, session("g", "put off"), 10);
+        timers.arm(0, session("g", "second"), 20);
+        timers.arm(5, session("g", "put off"), 15);
+        timers.arm(0, session("g", "brought forward"), 30);
+        timers.arm(6, session("g", "brought forward"), 1);
+        assert_eq!(due(&mut timers, 19), [session("g", "brought forward")]);
+        assert_eq!(timers.next_deadline(), Some(20));
+        assert_eq!(due(&mut timers, 20), [session("g", "second"), session("g", "put off")]);
+        timers.arm(20, session("g", "gone"), 5);
+        timers.arm(21, session("g", "gone"), 5);
+        timers.cancel(&session("g", "gone"));
+        assert_eq!(timers.next_deadline(), None);
     }
 
     #[test]

@@ -45,7 +45,7 @@ pub(super) struct Access<'a, U> {
 impl<'a, U: ClientUpstream> Access<'a, U> {
     pub(super) fn new(call: &'a Call<'a>, decisions: &'a mut Decisions, upstream: &'a mut U) -> Self {
         Self {
-            checks: call.services.cluster.snapshot().checks_access(call.caller.node_id),
+            checks: call.services.cluster.look().checks_access(call.caller.node_id),
             call,
             decisions,
             upstream,

@@ -10,6 +10,9 @@ use crate::wire::codec::{self, Encode, GuardedResponse, WireError};
 use crate::wire::error_code::ErrorCode;
 use crate::wire::frame::RequestHead;
 
+/// Room that every reply begins with: more than that of a heartbeat takes.
+const REPLY_SIZE: usize = 128;
+
 /// What a handler gives back: an answer, or why the request cannot be read.
 pub(super) type Handled = Result<Answer, WireError>;
 
@@ -38,7 +41,7 @@ impl<'a> Call<'a> {
 
     /// The answer in the client's version; `error` is the first error in it.
     pub(super) fn reply(&self, response: &impl Encode, error: ErrorCode) -> Handled {
-        let mut body = BytesMut::new();
+        let mut body = BytesMut::with_capacity(REPLY_SIZE);
         codec::encode(response, self.version, &mut body)?;
         Ok(Answer::Reply(body, error))
     }

@@ -28,7 +28,7 @@ pub(super) async fn handle(call: &Call<'_>, body: Bytes, access: &mut Access<'_,
     if call.is_delegated(&request.group_id) {
         return call.pass_on(|error| fail(call, error));
     }
-    if !call.services.cluster.snapshot().topics.have_ids() {
+    if !call.services.cluster.look().topics.have_ids() {
         return fail(call, ErrorCode::UNSUPPORTED_VERSION);
     }
     if let Err(error) = may(&request, access).await {
@@ -72,7 +72,7 @@ async fn may(
 /// A topic that is younger than the picture of the cluster is to be in it soon; the group is told when it is.
 fn look_for_topics(call: &Call<'_>, request: &ConsumerGroupHeartbeatRequest) {
     let cluster = &call.services.cluster;
-    let known = cluster.snapshot();
+    let known = cluster.look();
     let mut names = request.subscribed_topic_names.iter().flatten();
     if names.any(|name| !known.topics.by_name.contains_key(name.as_str())) {
         cluster.request_refresh();

@@ -73,6 +73,11 @@ impl Services {
 
     /// Monotonic milliseconds.
     pub(crate) fn now_ms(&self) -> u64 {
-        u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX)
+        self.ms_at(Instant::now())
+    }
+
+    /// An instant in monotonic milliseconds.
+    pub(crate) fn ms_at(&self, instant: Instant) -> u64 {
+        u64::try_from((instant - self.started).as_millis()).unwrap_or(u64::MAX)
     }
 }

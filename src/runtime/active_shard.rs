@@ -97,7 +97,7 @@ impl ActiveShard {
         }
         self.last_ticket += 1;
         let ticket = Ticket(self.last_ticket);
-        let stepped = self.step_for(ticket, self.now(), Input::Request { ticket, request });
+        let stepped = self.step_for(ticket, Input::Request { ticket, request });
         if let Some(response) = stepped.answered {
             return Asked::Answered(response);
         }
@@ -113,29 +113,28 @@ impl ActiveShard {
     /// The oldest batch is durable, which goes up to this lsn.
     pub(super) fn durable(&mut self, lsn: Lsn) {
         self.has_written = true;
-        let now = self.now();
-        self.appends.ended(now.monotonic_ms);
-        self.step(now, Input::Durable(lsn));
+        self.appends.ended(self.now().monotonic_ms);
+        self.step(Input::Durable(lsn));
     }
 
     /// The upstream has told of a group.
     pub(super) fn inspected(&mut self, group_id: Text, result: Inspection) {
         if !self.is_draining {
-            self.step(self.now(), Input::Inspected { group_id, result });
+            self.step(Input::Inspected { group_id, result });
         }
     }
 
     pub(super) fn set_settings(&mut self, settings: Arc<Settings>) {
-        self.step(self.now(), Input::Settings(settings));
+        self.step(Input::Settings(settings));
     }
 
     pub(super) fn set_topics(&mut self, topics: Arc<Topics>) {
-        self.step(self.now(), Input::Topics(topics));
+        self.step(Input::Topics(topics));
     }
 
     pub(super) fn topics_deleted(&mut self, topics: &[DeletedTopic]) {
         if !topics.is_empty() {
-            self.step(self.now(), Input::TopicsDeleted(topics.to_vec()));
+            self.step(Input::TopicsDeleted(topics.to_vec()));
         }
     }
 
@@ -148,7 +147,7 @@ impl ActiveShard {
             .timer_ms()
             .is_some_and(|deadline_ms| deadline_ms <= now.monotonic_ms)
         {
-            self.step(now, Input::Tick);
+            self.step(Input::Tick);
         }
         self.hand_over();
         self.looks_at_ms = self.due_ms();
@@ -227,18 +226,17 @@ impl ActiveShard {
         due.min().unwrap_or(u64::MAX)
     }
 
-    fn step(&mut self, now: Now, input: Input) {
+    fn step(&mut self, input: Input) {
         // No request has this number.
-        self.step_for(Ticket(0), now, input);
+        self.step_for(Ticket(0), input);
     }
 
     /// Steps the core and tells whoever has something to be told; what is for `asking` is handed back.
-    fn step_for(&mut self, asking: Ticket, now: Now, input: Input) -> Stepped {
+    fn step_for(&mut self, asking: Ticket, input: Input) -> Stepped {
         let mut stepped = Stepped::default();
         let mut outputs = std::mem::take(&mut self.outputs);
         let began = Instant::now();
-        self.shard.step(now, input, &mut outputs);
-        let took = began.elapsed();
+        self.shard.step(self.shared.clock.at(began), input, &mut outputs);
         for output in outputs.drain(..) {
             match output {
                 Output::Admitted { ticket } if ticket == asking => stepped.admitted = true,
@@ -261,6 +259,7 @@ impl ActiveShard {
                 }
                 Output::Inspect { group_id } => inspect(&self.shared, self.address, group_id),
                 Output::Event(event) => {
+                    let took = began.elapsed();
                     // Nearly all of such a step is the assignor's.
                     match &event {
                         Event::TargetComputed { .. } => self.shared.metrics.consumer_groups.target_computed(took),

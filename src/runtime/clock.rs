@@ -18,9 +18,14 @@ impl Clock {
     }
 
     pub(super) fn now(self) -> Now {
+        self.at(Instant::now())
+    }
+
+    /// Both clocks at an instant that is now.
+    pub(super) fn at(self, now: Instant) -> Now {
         let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Now {
-            monotonic_ms: u64::try_from(self.origin.elapsed().as_millis()).unwrap_or(u64::MAX),
+            monotonic_ms: u64::try_from((now - self.origin).as_millis()).unwrap_or(u64::MAX),
             wall_ms: i64::try_from(wall.as_millis()).unwrap_or(i64::MAX),
         }
     }

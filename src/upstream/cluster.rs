@@ -25,6 +25,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use arc_swap::Guard;
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
@@ -133,6 +134,12 @@ impl ClusterWatch {
     #[must_use]
     pub fn snapshot(&self) -> Arc<Cluster> {
         self.shared.snapshot()
+    }
+
+    /// The same for a moment: cheaper, since threads that only look share no count. Not to be kept while waiting.
+    #[must_use]
+    pub fn look(&self) -> Guard<Arc<Cluster>> {
+        self.shared.look()
     }
 
     /// Counts the pictures that differ from the one before: 0 until the first one.

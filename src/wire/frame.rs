@@ -6,6 +6,9 @@
 //! a client can read the answer to a version that the broker does not know; SaslHandshake never became flexible.
 //! Offsets count from the first byte after the length.
 
+use std::borrow::Cow;
+use std::ops::Range;
+
 use bytes::{BufMut, BytesMut};
 
 use super::api::{self, API_VERSIONS, PRODUCE};
@@ -68,13 +71,20 @@ pub struct RequestHead {
     pub api_key: i16,
     pub api_version: i16,
     pub correlation_id: i32,
-    /// As Java reads it where it is not UTF-8.
-    pub client_id: Option<String>,
+    /// Where the client id stands, counted from the first byte after the length; none if it is null.
+    pub client_id: Option<Range<usize>>,
     /// Where the body begins, counted from the first byte after the length.
     pub body_offset: usize,
 }
 
 impl RequestHead {
+    /// The client id in the frame that the head was read from, as Java reads it where it is not UTF-8.
+    #[must_use]
+    pub fn client_id<'a>(&self, frame: &'a [u8]) -> Option<Cow<'a, str>> {
+        let bytes = frame.get(self.client_id.clone()?)?;
+        Some(text::as_java(bytes))
+    }
+
     /// Reads the head from the first bytes of a frame, which may be fewer than the frame has; 37,000 are always
     /// enough. The version is not checked, except that it tells whether the head is flexible.
     ///
@@ -92,7 +102,7 @@ impl RequestHead {
         let api_version = reader.read(Reader::i16)?;
         let correlation_id = reader.read(Reader::i32)?;
         let client_id = reader.read(|reader| reader.nullable_string(false))?;
-        let client_id = client_id.map(|bytes| text::as_java(bytes).into_owned());
+        let client_id = client_id.map(|bytes| reader.inner.position() - bytes.len()..reader.inner.position());
         if api.is_flexible(api_version) {
             reader.skip_tagged_fields()?;
         }
@@ -290,24 +300,20 @@ mod tests {
                 (head.api_key, head.api_version, head.correlation_id),
                 (HEARTBEAT, version, 7)
             );
-            assert_eq!(head.client_id.as_deref(), Some("consumer-1"));
+            assert_eq!(head.client_id(&frame).as_deref(), Some("consumer-1"));
             assert_eq!(head.body_offset, frame.len());
         }
     }
 
     #[test]
     fn the_client_id_may_be_null_or_not_utf_8() {
-        assert_eq!(
-            parse(&head_of(HEARTBEAT, 4, None)).expect("well formed").client_id,
-            None
-        );
+        let frame = head_of(HEARTBEAT, 4, None);
+        assert_eq!(parse(&frame).expect("well formed").client_id(&frame), None);
         let mut frame = head_of(HEARTBEAT, 3, Some("xy"));
         let at = frame.len() - 1;
         frame[at] = 0xff;
-        assert_eq!(
-            parse(&frame).expect("well formed").client_id.as_deref(),
-            Some("x\u{fffd}")
-        );
+        let head = parse(&frame).expect("well formed");
+        assert_eq!(head.client_id(&frame).as_deref(), Some("x\u{fffd}"));
         frame[8..10].copy_from_slice(&[0xff, 0xfe]);
         assert!(matches!(parse(&frame), Err(WireError::Malformed(_))));
     }

@@ -10,6 +10,7 @@
 use super::codec::WireError;
 use super::reader::{ReadError, Reader};
 use super::schema::{Field, Kind, Schema};
+use super::text;
 
 /// Unknown tagged fields are kept in a map of some 450 bytes an element, so not more of them are taken than one for each
 /// so many bytes of the body, with a few for small bodies.
@@ -137,9 +138,9 @@ impl Guard {
             return Err(ReadError::Truncated.into());
         }
         match kind {
-            Kind::String => match std::str::from_utf8(reader.take(len)?) {
-                Ok(_) => Ok(()),
-                Err(_) => Err(ReadError::NotUtf8.into()),
+            Kind::String => match text::is_utf8(reader.take(len)?) {
+                true => Ok(()),
+                false => Err(ReadError::NotUtf8.into()),
             },
             Kind::Array(element) => self.array(*element, len, reader),
             Kind::Structs(fields) => (0..len).try_for_each(|_| self.fields(fields, reader)),

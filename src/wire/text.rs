@@ -10,6 +10,12 @@ const CONTINUATION: std::ops::RangeInclusive<u8> = 0x80..=0xbf;
 /// The second byte of an encoded surrogate, after `ED`.
 const SURROGATE: std::ops::RangeInclusive<u8> = 0xa0..=0xbf;
 
+/// Whether the bytes are UTF-8; most are ASCII, which is told sooner.
+#[must_use]
+pub fn is_utf8(bytes: &[u8]) -> bool {
+    bytes.is_ascii() || std::str::from_utf8(bytes).is_ok()
+}
+
 /// The text that Java makes of these bytes; the bytes themselves where they are UTF-8.
 #[must_use]
 pub fn as_java(bytes: &[u8]) -> Cow<'_, str> {

@@ -1,7 +1,7 @@
 //! Requests that end here. One at a time: a broker, too, reads a connection's next request after it has answered the last.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::{BufMut, Bytes, BytesMut};
 use tokio::sync::OwnedSemaphorePermit;
@@ -33,10 +33,9 @@ impl Requests<'_> {
     pub(super) async fn own(&mut self, request: Request) -> Result<(), End> {
         let limit = self.ctx.services.limits.owned_request_max;
         self.check_size(&request, limit, "limits.owned_request_max")?;
-        self.admit(Authentication::AsUpstream).await?;
+        self.admit(Authentication::AsUpstream, request.received).await?;
         let gathered = self.gather_in_turn(request.size).await?;
-        let caller = self.caller(&request.head);
-        self.upstream.client_id.clone_from(&request.head.client_id);
+        let caller = self.caller(&request.head, &gathered.frame);
         let body = body_of(&request.head, &gathered.frame);
         self.upstream.gathered = Some(gathered);
         self.upstream.waited = Duration::ZERO;
@@ -107,7 +106,7 @@ impl Requests<'_> {
     /// Answers ApiVersions from what is known of the node.
     pub(super) async fn answer_api_versions(&mut self, request: Request) -> Result<(), End> {
         self.check_size(&request, API_VERSIONS_SIZE_MAX, "its fields need no more")?;
-        self.admit(Authentication::NotYet).await?;
+        self.admit(Authentication::NotYet, request.received).await?;
         self.upstream.waited = Duration::ZERO;
         let frame = self.gather(request.size).await?;
         let body = body_of(&request.head, &frame);
@@ -143,10 +142,11 @@ impl Requests<'_> {
     }
 
     /// Waits until all SASL frames are answered, and lets in whom a broker would let in.
-    async fn admit(&mut self, authentication: Authentication) -> Result<(), End> {
+    async fn admit(&mut self, authentication: Authentication, received: Instant) -> Result<(), End> {
         let required = authentication == Authentication::AsUpstream && self.ctx.services.upstream.sasl.is_some();
+        let received_ms = self.ctx.services.ms_at(received);
         loop {
-            let admission = self.ctx.sasl().admits(required, self.ctx.services.now_ms());
+            let admission = self.ctx.sasl().admits(required, received_ms);
             match admission {
                 Admission::Admitted => return Ok(()),
                 Admission::Refused(why) => return Err(End::new(CloseReason::IllegalSaslState, why)),
@@ -158,9 +158,15 @@ impl Requests<'_> {
         }
     }
 
-    fn caller(&self, head: &RequestHead) -> Caller {
+    /// Who sent the frame. A client seldom changes its id.
+    fn caller(&mut self, head: &RequestHead, frame: &[u8]) -> Caller {
+        let client_id = head.client_id(frame.get(LENGTH_SIZE..).unwrap_or_default());
+        let known = &mut self.upstream.client_id;
+        if known.as_deref() != client_id.as_deref() {
+            *known = client_id.map(Text::from);
+        }
         Caller {
-            client_id: Text::from(head.client_id.as_deref().unwrap_or_default()),
+            client_id: known.clone().unwrap_or_default(),
             client_host: Arc::clone(&self.ctx.client_host),
             node_id: self.ctx.target.node_id(),
         }

@@ -17,7 +17,8 @@ use crate::telemetry::close_reason::CloseReason;
 const LOOKS: u32 = 4;
 const LOOK_SHORTEST: Duration = Duration::from_millis(10);
 
-/// Written by the two halves of a connection, read by its watch. All in one task: the atomics are for `Send`, not for races.
+/// Written by the two halves of a connection, read by its watch. All in one task: the atomics are for `Send`, not for races, and
+/// plain loads and stores are enough.
 #[derive(Debug, Default)]
 pub(super) struct Progress {
     /// Reads and writes that moved at least a byte.
@@ -36,15 +37,17 @@ pub(super) struct Progress {
 
 impl Progress {
     pub(super) fn moved(&self) {
-        self.moved.fetch_add(1, Ordering::Relaxed);
+        let moved = self.moved.load(Ordering::Relaxed);
+        self.moved.store(moved.wrapping_add(1), Ordering::Relaxed);
     }
 
     pub(super) fn begun(&self) {
-        self.under_way.fetch_add(1, Ordering::Relaxed);
+        self.under_way.store(self.under_way() + 1, Ordering::Relaxed);
     }
 
     pub(super) fn answered(&self) {
-        self.under_way.fetch_sub(1, Ordering::Relaxed);
+        self.under_way
+            .store(self.under_way().saturating_sub(1), Ordering::Relaxed);
     }
 
     pub(super) fn under_way(&self) -> usize {

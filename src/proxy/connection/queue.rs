@@ -49,16 +49,17 @@ impl Queue {
 
     /// Waits until there is room. Nothing is pushed if the future is dropped.
     pub(super) async fn push(&self, slot: Slot) {
+        let mut slot = Some(slot);
         poll_fn(|cx| {
             let mut state = self.state();
             if state.slots.len() < self.max {
+                state.slots.extend(slot.take());
                 return Poll::Ready(());
             }
             state.pusher = Some(cx.waker().clone());
             Poll::Pending
         })
         .await;
-        self.state().slots.push_back(slot);
     }
 
     /// Whether a slot can be pushed without waiting.

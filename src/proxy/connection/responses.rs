@@ -61,7 +61,7 @@ impl<'a> Responses<'a> {
                     self.upstream = Some(reader);
                     continue;
                 }
-                Slot::Local(local) => self.local(&local).await?,
+                Slot::Local(local) => self.local(*local).await?,
                 Slot::Forwarded(forwarded) => self.forwarded(forwarded).await?,
                 Slot::Token => self.token().await?,
                 Slot::Injected(injected) => self.injected(injected).await?,
@@ -121,8 +121,13 @@ impl<'a> Responses<'a> {
         Ok(())
     }
 
-    async fn local(&mut self, local: &Local) -> Result<(), End> {
-        self.emit(&local.frame).await?;
+    async fn local(&mut self, local: Local) -> Result<(), End> {
+        self.flush_accepted(Behind::Nothing).await?;
+        if self.out.is_empty() {
+            self.out = local.frame;
+        } else {
+            self.emit(&local.frame).await?;
+        }
         let metrics = self.ctx.services.metrics.api(local.api_key);
         let ours = local.received.elapsed().saturating_sub(local.upstream);
         metrics.ours_seconds.observe(ours.as_secs_f64());

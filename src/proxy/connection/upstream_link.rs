@@ -17,6 +17,7 @@ use super::progress::write_all;
 use super::queue::Queue;
 use super::slot::{Injected, Slot};
 use crate::config::HostPort;
+use crate::coordinator::request::Text;
 use crate::handler::ClientUpstream;
 use crate::proxy::listeners::Target;
 use crate::proxy::stream::{self, Behind, ReadSide, WriteSide};
@@ -56,7 +57,7 @@ pub(super) struct UpstreamLink<'a> {
     writer: Writer,
     queue: &'a Queue,
     /// The client's id, under which requests of ours go.
-    pub(super) client_id: Option<String>,
+    pub(super) client_id: Option<Text>,
     /// How long requests of ours have waited for their answers, since somebody last asked.
     pub(super) waited: Duration,
     next_correlation_id: i32,

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use arc_swap::ArcSwap;
+use arc_swap::{ArcSwap, Guard};
 use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, timeout};
 use uuid::Uuid;
@@ -88,6 +88,10 @@ impl Shared {
 
     pub fn snapshot(&self) -> Arc<Cluster> {
         self.current.load_full()
+    }
+
+    pub fn look(&self) -> Guard<Arc<Cluster>> {
+        self.current.load()
     }
 
     pub fn subscribe(&self) -> watch::Receiver<u64> {

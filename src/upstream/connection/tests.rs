@@ -28,7 +28,7 @@ async fn read_request(broker: &mut DuplexStream) -> (i32, Vec<u8>) {
         .complete()
         .unwrap();
     assert_eq!((head.api_key, head.api_version), (KEY, VERSION));
-    assert_eq!(head.client_id.as_deref(), Some("convoke"));
+    assert_eq!(head.client_id(&frame).as_deref(), Some("convoke"));
     (head.correlation_id, frame.split_off(head.body_offset))
 }
 

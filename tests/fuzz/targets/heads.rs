@@ -22,10 +22,11 @@ pub fn targets() -> Vec<Target> {
             run: Box::new(|input| {
                 if let Some(head) = in_pieces(input, RequestHead::parse) {
                     assert!(head.body_offset <= input.len());
+                    assert!(head.client_id(input).is_none_or(|id| id.len() <= 3 * input.len()));
                 }
             }),
-            // The client's id: three bytes for one that is not UTF-8, in a buffer that doubles, for each prefix anew.
-            held_per_byte: 16,
+            // The client's id: three bytes for one that is not UTF-8, in a buffer that doubles.
+            held_per_byte: 8,
         },
         Target {
             name: "response head".to_owned(),
