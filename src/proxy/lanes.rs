@@ -54,6 +54,13 @@ impl Lanes {
         }
     }
 
+    /// Begins a task on each thread, which ends with the thread at the latest.
+    pub fn spawn_on_each<F: Future<Output = ()> + Send + 'static>(&self, task: impl Fn() -> F) {
+        for lane in self.others.iter().chain([&self.first]) {
+            lane.runtime.spawn(task());
+        }
+    }
+
     fn emptiest(&self) -> &Lane {
         let load = |lane: &Lane| lane.connections.load(Ordering::Relaxed);
         let fewer = |best, lane| if load(lane) < load(best) { lane } else { best };

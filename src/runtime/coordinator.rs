@@ -64,6 +64,7 @@ pub struct Coordinator {
     stops: Arc<[mpsc::Sender<Stop>]>,
     settings: watch::Sender<Arc<Settings>>,
     state: watch::Receiver<CoordinatorState>,
+    reports: Reports,
 }
 
 impl Coordinator {
@@ -85,7 +86,7 @@ impl Coordinator {
             metrics: parts.metrics,
             clock: Clock::start(),
             seed: parts.seed,
-            reports,
+            reports: reports.clone(),
         });
         let cells = (0..count).map(|number| Arc::new(ShardCell::new(ShardId(number), states.clone())));
         let shards: Arc<[Arc<ShardCell>]> = cells.collect();
@@ -103,7 +104,16 @@ impl Coordinator {
             stops,
             settings,
             state,
+            reports,
         }
+    }
+
+    /// For a thread that serves clients, on which it is to be spawned: tells the shards what became of the batches that come of
+    /// requests that are asked there, so that who waits for an answer is woken on the same thread. A thread does so for one
+    /// coordinator.
+    pub fn report_here(&self) -> impl Future<Output = ()> + Send + 'static {
+        let (reports, shards) = (self.reports.clone(), Arc::clone(&self.shards));
+        async move { deliver(reports.of_this_thread(), shards).await }
     }
 
     /// Asks the shard of the group. A parked join or sync is answered when its group says so, however long that takes.
@@ -205,7 +215,7 @@ impl fmt::Debug for Coordinator {
 
 /// Tells the shards what is reported for them, until nobody can report any more.
 async fn deliver(mut reports: ReportReceiver, shards: Arc<[Arc<ShardCell>]>) {
-    while let Some((to, news)) = reports.recv().await {
+    while let Some((to, news)) = reports.next().await {
         if let Some(shard) = shards.get(to.shard.0 as usize) {
             shard.report(to.incarnation, news);
         }

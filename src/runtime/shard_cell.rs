@@ -151,6 +151,8 @@ impl ShardCell {
                     self.room.notify_waiters();
                 }
             }
+            // A batch before it failed, whose report tells why; it may be told by another thread.
+            News::Appended(_, Err(StoreError::Superseded)) => {}
             News::Appended(_, Err(error)) => {
                 let has_written = active.has_written();
                 self.leave(&mut inner, State::Failed(Some(Failure { error, has_written })));

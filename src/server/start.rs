@@ -143,12 +143,14 @@ impl Starting {
             metrics: Arc::clone(&status.metrics),
         };
         let bootstrap = listeners.bootstrap();
+        let lanes = Lanes::start().map_err(ServerError::Threads)?;
+        lanes.spawn_on_each(|| coordinator.report_here());
         proxy::serve(&Arc::new(Services::new(
             &config,
             Arc::clone(&status.metrics),
             handlers,
             listeners,
-            Lanes::start().map_err(ServerError::Threads)?,
+            lanes,
             stop.clone(),
         )));
         tokio::spawn(forget_topics(self.deleted, coordinator.clone()));
