@@ -10,6 +10,7 @@
 //! would look vacant too, so missing rights are failures. An offset that a transaction is about to commit is waited for.
 
 mod answers;
+mod describing;
 mod listing;
 mod transactions;
 

@@ -12,8 +12,8 @@ use bytes::{Bytes, BytesMut};
 use kafka_protocol::messages::api_versions_response::ApiVersionsResponse;
 use kafka_protocol::messages::metadata_request::MetadataRequestTopic;
 use kafka_protocol::messages::{
-    ApiVersionsRequest, MetadataRequest, SaslAuthenticateRequest, SaslAuthenticateResponse, SaslHandshakeRequest,
-    SaslHandshakeResponse, TopicName,
+    ApiKey, ApiVersionsRequest, MetadataRequest, SaslAuthenticateRequest, SaslAuthenticateResponse,
+    SaslHandshakeRequest, SaslHandshakeResponse, TopicName,
 };
 use kafka_protocol::protocol::{Request, StrBytes};
 use tokio::net::TcpStream;
@@ -189,6 +189,13 @@ impl Node {
             first_words(error, hint)
         })?;
         decode_response(version, answer).map_err(|error| malformed(&self.connection, error))
+    }
+
+    /// Whether the node offers this version of an API, or newer ones.
+    #[must_use]
+    pub fn speaks(&self, api: ApiKey, version: i16) -> bool {
+        let range = self.versions.apis.get(&(api as i16));
+        range.is_some_and(|(_, max)| *max >= version)
     }
 
     /// Whether our user may see every topic: a name that nobody uses is unknown to who may, and forbidden to who may not.

@@ -32,7 +32,7 @@ fn group(id: &str) -> GroupId {
 }
 
 /// Commits as a tool does, outside any generation. A coordinator that is still loading is asked again.
-async fn commit(raw: &Raw, id: &str, partition: i32, offset: i64) -> Result<()> {
+pub async fn commit(raw: &Raw, id: &str, partition: i32, offset: i64) -> Result<()> {
     let partition = OffsetCommitRequestPartition::default()
         .with_partition_index(partition)
         .with_committed_offset(offset)
@@ -57,7 +57,7 @@ async fn commit(raw: &Raw, id: &str, partition: i32, offset: i64) -> Result<()> 
 }
 
 /// Joins with version 3, which needs no member id first, and leaves the group waiting for its leader's assignment.
-async fn join(raw: &Raw, id: &str) -> Result<()> {
+pub async fn join(raw: &Raw, id: &str) -> Result<()> {
     let protocol = JoinGroupRequestProtocol::default().with_name(text("range"));
     let request = JoinGroupRequest::default()
         .with_group_id(group(id))

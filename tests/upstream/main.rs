@@ -2,6 +2,7 @@
 
 mod group_configs;
 mod groups;
+mod long_ids;
 mod raw;
 mod rights;
 mod sasl;

@@ -70,20 +70,31 @@ const fn is_transient(error: ErrorCode) -> bool {
 /// What a listed group is to us. Brokers before ListGroups v5 do not name the type; they have only these two.
 #[must_use]
 pub fn presence(listed: &ListedGroup) -> Presence {
-    let group_type = listed.group_type.to_ascii_lowercase();
-    if !matches!(group_type.as_str(), "" | "classic" | "consumer") {
-        return Presence::OtherType {
-            group_type: Text::from(group_type),
-        };
+    match &*listed.group_type.to_ascii_lowercase() {
+        "" => presence_of("classic", &listed.protocol_type, &listed.group_state),
+        known @ ("classic" | "consumer") => presence_of(known, &listed.protocol_type, &listed.group_state),
+        other => of_other_type(other),
     }
-    let state = listed.group_state.as_str();
+}
+
+/// What a classic or consumer group in this state is to us.
+#[must_use]
+pub fn presence_of(group_type: &str, protocol_type: &str, state: &str) -> Presence {
     if state.eq_ignore_ascii_case("Empty") || state.eq_ignore_ascii_case("Dead") {
         return Presence::Vacant;
     }
     Presence::Live {
-        group_type: Text::from(if group_type.is_empty() { "classic" } else { &group_type }),
-        protocol_type: Text::from(listed.protocol_type.as_str()),
+        group_type: Text::from(group_type),
+        protocol_type: Text::from(protocol_type),
         state: Text::from(state),
+    }
+}
+
+/// A share or streams group, whatever state it is in.
+#[must_use]
+pub fn of_other_type(group_type: &str) -> Presence {
+    Presence::OtherType {
+        group_type: Text::from(group_type.to_ascii_lowercase()),
     }
 }
 

@@ -8,10 +8,14 @@ use std::time::Duration;
 use kafka_protocol::messages::ListGroupsRequest;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
+use tracing::warn;
 
 use super::answers::{Failure, failure_of, presence, refused};
+use super::describing::describe;
 use crate::coordinator::input::Presence;
 use crate::coordinator::request::Text;
+use crate::telemetry::log_limit::LogLimit;
+use crate::upstream::UpstreamError;
 use crate::upstream::node::Node;
 use crate::wire::error_code::ErrorCode;
 
@@ -19,6 +23,8 @@ use crate::wire::error_code::ErrorCode;
 const PAUSE: u32 = 9;
 /// However long a question took, so that the groups that wait do not wait much longer than for the answer itself.
 const PAUSE_MAX: Duration = Duration::from_millis(500);
+/// How often it is told that a node cannot list its groups.
+const TOLD_AGAIN: Duration = Duration::from_secs(60);
 /// The first version that shows states (KIP-518); v5 shows types (KIP-848).
 const LEAST: i16 = 4;
 
@@ -26,9 +32,19 @@ const LEAST: i16 = 4;
 type Listed = Result<Arc<HashMap<Text, Presence>>, Failure>;
 
 /// The questions that are being gathered, by node.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Listings {
     nodes: Mutex<HashMap<i32, NodeListing>>,
+    complaints: LogLimit,
+}
+
+impl Default for Listings {
+    fn default() -> Self {
+        Self {
+            nodes: Mutex::default(),
+            complaints: LogLimit::new(TOLD_AGAIN),
+        }
+    }
 }
 
 #[derive(Debug, Default)]
@@ -89,9 +105,31 @@ impl Listings {
         }
         let wanted = self.close(id);
         let asked = Instant::now();
-        let listed = list(&node, &wanted).await;
+        let listed = match list(&node, &wanted).await {
+            Err(Unlisted::ByNobody(reason)) => self.describe(&node, &wanted, &reason).await,
+            Err(Unlisted::Failed(failure)) => Err(failure),
+            Ok(listed) => Ok(listed),
+        };
+        let listed = listed.map(Arc::new);
         self.pause(id, asked.elapsed());
         answer.send_replace(Some(listed));
+    }
+
+    /// For a node that cannot list its groups, whoever asks.
+    async fn describe(
+        &self,
+        node: &Arc<Node>,
+        wanted: &HashSet<Text>,
+        reason: &str,
+    ) -> Result<HashMap<Text, Presence>, Failure> {
+        if self.complaints.may_say() {
+            warn!(
+                "{} cannot list its groups ({reason}), so they are asked about one by one; a broker before Kafka 4 that has met a group \
+                 id of bytes that are no text cannot until it is restarted",
+                node.address()
+            );
+        }
+        describe(node, wanted).await
     }
 
     fn pause(&self, id: i32, took: Duration) {
@@ -108,18 +146,29 @@ impl Listings {
     }
 }
 
-async fn list(node: &Arc<Node>, wanted: &HashSet<Text>) -> Listed {
-    let answer = node
-        .call(LEAST, &ListGroupsRequest::default())
-        .await
-        .map_err(failure_of)?;
+/// Why a node did not list its groups.
+enum Unlisted {
+    /// It lists them to nobody.
+    ByNobody(String),
+    Failed(Failure),
+}
+
+async fn list(node: &Arc<Node>, wanted: &HashSet<Text>) -> Result<HashMap<Text, Presence>, Unlisted> {
+    let answer = match node.call(LEAST, &ListGroupsRequest::default()).await {
+        Ok(answer) => answer,
+        Err(UpstreamError::Malformed { reason, .. }) => return Err(Unlisted::ByNobody(reason)),
+        Err(error) => return Err(Unlisted::Failed(failure_of(error))),
+    };
     let error = ErrorCode(answer.error_code);
+    if error == ErrorCode::UNKNOWN_SERVER_ERROR {
+        return Err(Unlisted::ByNobody(error.to_string()));
+    }
     if !error.is_none() {
-        return Err(refused(node.address(), "ListGroups", error));
+        return Err(Unlisted::Failed(refused(node.address(), "ListGroups", error)));
     }
     let listed = answer.groups.iter().filter_map(|group| {
         let id = wanted.get(group.group_id.as_str())?;
         Some((id.clone(), presence(group)))
     });
-    Ok(Arc::new(listed.collect()))
+    Ok(listed.collect())
 }

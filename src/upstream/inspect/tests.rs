@@ -3,12 +3,14 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use kafka_protocol::messages::describe_groups_response::DescribedGroup;
 use kafka_protocol::messages::find_coordinator_response::Coordinator;
 use kafka_protocol::messages::list_groups_response::ListedGroup;
 use kafka_protocol::messages::metadata_response::MetadataResponseTopic;
 use kafka_protocol::messages::offset_fetch_response::{OffsetFetchResponsePartitions, OffsetFetchResponseTopics};
 use kafka_protocol::messages::{
-    ApiKey, BrokerId, FindCoordinatorResponse, ListGroupsResponse, MetadataRequest, OffsetFetchResponse, TopicName,
+    ApiKey, BrokerId, DescribeGroupsRequest, DescribeGroupsResponse, FindCoordinatorResponse, ListGroupsRequest,
+    ListGroupsResponse, MetadataRequest, OffsetFetchResponse, TopicName,
 };
 use tokio_util::sync::{CancellationToken, DropGuard};
 
@@ -30,6 +32,8 @@ struct Scene {
     /// How often a fetch of everything finds a transaction open.
     unstable: usize,
     hides_topics: bool,
+    /// Whether a list with groups of every type fails.
+    lists_nothing: bool,
     /// The topic and partition whose offset only a transaction has, which is open for that many named fetches.
     pending: Option<(&'static str, i32, usize)>,
     /// Besides `t` and `u`.
@@ -47,6 +51,7 @@ impl Default for Scene {
             fetch_errors: Vec::new(),
             unstable: 0,
             hides_topics: false,
+            lists_nothing: false,
             pending: None,
             more_topics: 0,
             fetches: AtomicUsize::new(0),
@@ -68,6 +73,12 @@ impl Scene {
         if asked.is(ApiKey::Metadata) {
             return self.metadata(asked, own);
         }
+        if asked.is(ApiKey::ListGroups) && self.lists_nothing {
+            return self.lists_types(asked);
+        }
+        if asked.is(ApiKey::DescribeGroups) {
+            return self.describes(asked);
+        }
         if asked.is(ApiKey::ListGroups) {
             return asked.answer(&ListGroupsResponse::default().with_groups(self.groups.clone()));
         }
@@ -82,6 +93,34 @@ impl Scene {
             return self.offsets(asked);
         }
         api_versions(asked)
+    }
+
+    fn lists_types(&self, asked: &Asked) -> Reply {
+        let request: ListGroupsRequest = asked.decode();
+        let is_wanted = |group: &&ListedGroup| request.types_filter.contains(&group.group_type);
+        let groups = self.groups.iter().filter(is_wanted).cloned().collect();
+        let error = match request.types_filter.is_empty() {
+            true => ErrorCode::UNKNOWN_SERVER_ERROR,
+            false => ErrorCode::NONE,
+        };
+        asked.answer(
+            &ListGroupsResponse::default()
+                .with_error_code(error.0)
+                .with_groups(groups),
+        )
+    }
+
+    fn describes(&self, asked: &Asked) -> Reply {
+        let request: DescribeGroupsRequest = asked.decode();
+        let describe = |id: &GroupId| {
+            let known = self.groups.iter().find(|group| group.group_id == *id);
+            let state = known.map_or(text("Dead"), |group| group.group_state.clone());
+            DescribedGroup::default()
+                .with_group_id(id.clone())
+                .with_protocol_type(text("consumer"))
+                .with_group_state(state)
+        };
+        asked.answer(&DescribeGroupsResponse::default().with_groups(request.groups.iter().map(describe).collect()))
     }
 
     fn metadata(&self, asked: &Asked, own: &HostPort) -> Reply {
@@ -304,6 +343,28 @@ async fn inspections_of_the_same_moment_share_a_list() {
     }
     let lists = bench.broker.count(ApiKey::ListGroups);
     assert!(lists <= 4, "{lists} lists");
+}
+
+#[tokio::test]
+async fn groups_of_a_node_that_cannot_list_them_are_described() {
+    let bench = Bench::start(Scene {
+        lists_nothing: true,
+        groups: vec![
+            listed("busy", "", "Stable"),
+            listed("left", "", "Empty"),
+            listed("shared", "share", "Empty"),
+        ],
+        ..Scene::default()
+    })
+    .await;
+    let presence = async |group| bench.upstream.inspect(group).await.unwrap().presence;
+    let share = Presence::OtherType {
+        group_type: "share".into(),
+    };
+    assert!(matches!(presence("busy").await, Presence::Live { .. }));
+    assert_eq!(presence("left").await, Presence::Vacant);
+    assert_eq!(presence("unknown").await, Presence::Vacant);
+    assert_eq!(presence("shared").await, share);
 }
 
 #[tokio::test]
