@@ -6,11 +6,13 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::process::Command;
 
+use convoke_support::process::Process;
 use convoke_support::{Result, http};
 use tempfile::TempDir;
 
+use crate::committers::{Committers, expect_kept};
 use crate::raw::Raw;
-use crate::{PATIENCE, eventually, kafka, run, wait_for_log};
+use crate::{PATIENCE, eventually, is_retriable, kafka, run, wait_for_log};
 
 /// A small file system of its own, unmounted at the end.
 struct Tmpfs(TempDir);
@@ -49,9 +51,16 @@ fn fill(path: &Path) -> Result<()> {
 
 const SIGTERM: i32 = 15;
 
-/// Errors that make a client try again: load in progress, not available, not coordinator.
-fn is_retriable(error: i16) -> bool {
-    [14, 15, 16].contains(&error)
+/// Where the node is, and the admin pages, once it is ready.
+fn addresses(convoke: &Process) -> Result<(String, SocketAddr)> {
+    let field = |line: &str, start: &str, name: &str| {
+        let mut fields = line.strip_prefix(start)?.split(' ');
+        Some(fields.find_map(|field| field.strip_prefix(name))?.to_owned())
+    };
+    let wait = |start, name| convoke.stdout.wait(0, PATIENCE, |line| field(line, start, name));
+    let (node, _) = wait("node ", "listen=")?;
+    let (admin, _) = wait("ready ", "admin=")?;
+    Ok((node, admin.parse()?))
 }
 
 #[test]
@@ -62,20 +71,7 @@ fn a_full_disk_makes_it_unready_for_as_long_as_it_is_full_and_loses_nothing() ->
     let kafka = kafka()?;
     let upstream = kafka.bootstrap();
     let mut convoke = run(disk.path(), &upstream, &[])?;
-    let field = |line: &str, start: &str, name: &str| {
-        let field = line
-            .strip_prefix(start)?
-            .split(' ')
-            .find_map(|field| field.strip_prefix(name))?;
-        Some(field.to_owned())
-    };
-    let (node, _) = convoke
-        .stdout
-        .wait(0, PATIENCE, |line| field(line, "node ", "listen="))?;
-    let (admin, _) = convoke
-        .stdout
-        .wait(0, PATIENCE, |line| field(line, "ready ", "admin="))?;
-    let admin: SocketAddr = admin.parse()?;
+    let (node, admin) = addresses(&convoke)?;
     let mut client = Raw::connect(&node)?;
     assert_eq!(client.commit("group", 1)?, 0);
     assert_eq!(http::get(admin, "/readyz")?.0, 200);
@@ -121,6 +117,59 @@ fn a_full_disk_makes_it_unready_for_as_long_as_it_is_full_and_loses_nothing() ->
     );
     assert_eq!(client.commit("group", 100)?, 0);
     assert_eq!(client.committed("group")?, Ok(100));
+    convoke.signal(SIGTERM);
+    assert_eq!(convoke.wait(PATIENCE)?.code(), Some(0), "{}", convoke.report());
+    Ok(())
+}
+
+const COMMITTERS: usize = 40;
+
+#[test]
+fn a_disk_that_fills_up_under_load_refuses_and_comes_back_and_what_was_acknowledged_is_kept() -> Result<()> {
+    let Some(disk) = Tmpfs::mount("size=6m")? else {
+        return Ok(());
+    };
+    let kafka = kafka()?;
+    let upstream = kafka.bootstrap();
+    let mut convoke = run(disk.path(), &upstream, &[])?;
+    let (node, admin) = addresses(&convoke)?;
+    let committers = Committers::start(&node, COMMITTERS);
+    eventually("commits of everybody", || Ok(committers.all_beyond(&[3; COMMITTERS])))?;
+    for time in 0..2 {
+        let refused = committers.refused();
+        fill(&disk.path().join("filler"))?;
+        eventually("a refusal of everybody", || {
+            Ok(committers
+                .refused()
+                .iter()
+                .zip(&refused)
+                .all(|(now, before)| now > before))
+        })?;
+        eventually("its being told", || {
+            let (status, report) = http::get(admin, "/readyz")?;
+            Ok(status == 503 && report.contains("No space left on device"))
+        })?;
+        // Long enough for many more tries; what is not Convoke's goes on.
+        let held = committers.acknowledged();
+        for _ in 0..10 {
+            assert_eq!(Raw::connect(&node)?.brokers()?, 1);
+            std::thread::sleep(std::time::Duration::from_millis(100));
+        }
+        fs::remove_file(disk.path().join("filler"))?;
+        eventually("commits of everybody again", || Ok(committers.all_beyond(&held)))?;
+        eventually("readiness", || Ok(http::get(admin, "/readyz")?.0 == 200))?;
+        println!("time {time}: refused {:?}", committers.refused().iter().sum::<u64>());
+    }
+    // And once more, with its end while the disk is full.
+    fill(&disk.path().join("filler"))?;
+    eventually("an unready Convoke", || Ok(http::get(admin, "/readyz")?.0 == 503))?;
+    convoke.signal(9);
+    convoke.wait(PATIENCE)?;
+    let acknowledged = committers.end()?;
+    fs::remove_file(disk.path().join("filler"))?;
+    let mut convoke = run(disk.path(), &upstream, &[])?;
+    let (node, _) = addresses(&convoke)?;
+    expect_kept(&node, &acknowledged)?;
     convoke.signal(SIGTERM);
     assert_eq!(convoke.wait(PATIENCE)?.code(), Some(0), "{}", convoke.report());
     Ok(())

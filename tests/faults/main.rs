@@ -1,11 +1,15 @@
 //! What goes wrong around a running Convoke: clients that send rubbish, upstreams that stand still or are none, a disk that is
 //! full, a port that is taken. Each time: a clear error for who has to mend it, and nobody else notices.
 
+mod committers;
+mod crowd;
 mod disk;
 mod hostile_clients;
 mod ports;
 mod raw;
+mod reauthentication;
 mod standstill;
+mod stop;
 mod swapped_cluster;
 mod wrong_upstreams;
 
@@ -54,6 +58,11 @@ pub fn wait_for_log(process: &Process, from: usize, words: &[&str]) -> Result<(S
         .stderr
         .wait(from, PATIENCE, wanted)
         .map_err(|error| format!("{error}: {words:?}\n{}", process.report()).into())
+}
+
+/// Errors that make a client try again: load in progress, not available, not coordinator.
+pub fn is_retriable(error: i16) -> bool {
+    [14, 15, 16].contains(&error)
 }
 
 /// Tries until it is so; for what cannot be awaited.

@@ -17,7 +17,10 @@ use crate::PATIENCE;
 /// One connection.
 pub struct Raw {
     pub stream: TcpStream,
+    /// Of the last request.
     correlation_id: i32,
+    /// Requests that were sent and are not answered.
+    unanswered: i32,
 }
 
 impl Raw {
@@ -29,12 +32,14 @@ impl Raw {
         Ok(Self {
             stream,
             correlation_id: 0,
+            unanswered: 0,
         })
     }
 
     /// Sends a request; its answer is still to be read.
     pub fn send<R: Request>(&mut self, version: i16, request: &R) -> Result<()> {
         self.correlation_id += 1;
+        self.unanswered += 1;
         let header = RequestHeader::default()
             .with_request_api_key(R::KEY)
             .with_request_api_version(version)
@@ -46,7 +51,7 @@ impl Raw {
         Ok(self.stream.write_all(&frame(&body))?)
     }
 
-    /// The answer to the last request.
+    /// The answer to the first request that has none yet.
     pub fn receive<R: Request>(&mut self, version: i16) -> Result<R::Response> {
         let mut prefix = [0; 4];
         self.stream.read_exact(&mut prefix)?;
@@ -54,12 +59,10 @@ impl Raw {
         self.stream.read_exact(&mut body)?;
         let mut body = Bytes::from(body);
         let header = kafka_protocol::messages::ResponseHeader::decode(&mut body, R::Response::header_version(version))?;
-        if header.correlation_id != self.correlation_id {
-            return Err(format!(
-                "the answer to {} instead of {}",
-                header.correlation_id, self.correlation_id
-            )
-            .into());
+        self.unanswered -= 1;
+        let expected = self.correlation_id - self.unanswered;
+        if header.correlation_id != expected {
+            return Err(format!("the answer to {} instead of {expected}", header.correlation_id).into());
         }
         Ok(R::Response::decode(&mut body, version)?)
     }
@@ -71,6 +74,12 @@ impl Raw {
 
     /// Commits an offset of topic `t`, partition 0, without being a member; the error code.
     pub fn commit(&mut self, group: &str, offset: i64) -> Result<i16> {
+        self.send_commit(group, offset)?;
+        self.receive_commit()
+    }
+
+    /// Sends such a commit; its answer is still to be read.
+    pub fn send_commit(&mut self, group: &str, offset: i64) -> Result<()> {
         let partition = OffsetCommitRequestPartition::default().with_committed_offset(offset);
         let topic = OffsetCommitRequestTopic::default()
             .with_name(topic())
@@ -79,7 +88,12 @@ impl Raw {
             .with_group_id(GroupId(StrBytes::from_string(group.to_owned())))
             .with_generation_id_or_member_epoch(-1)
             .with_topics(vec![topic]);
-        let answer = self.ask(5, &request)?;
+        self.send(5, &request)
+    }
+
+    /// The error code of the answer to a commit.
+    pub fn receive_commit(&mut self) -> Result<i16> {
+        let answer = self.receive::<OffsetCommitRequest>(5)?;
         Ok(answer.topics[0].partitions[0].error_code)
     }
 
