@@ -155,7 +155,7 @@ impl ShardCell {
             News::Appended(_, Err(StoreError::Superseded)) => {}
             News::Appended(_, Err(error)) => {
                 let has_written = active.has_written();
-                self.leave(&mut inner, State::Failed(Some(Failure { error, has_written })));
+                self.leave(inner, State::Failed(Some(Failure { error, has_written })));
                 self.attention.notify_one();
             }
         }
@@ -179,15 +179,20 @@ impl ShardCell {
 
     /// Begins to serve with these topics upstream; gives the topics that offsets are stored for, by their ids.
     pub(super) fn open(&self, active: ActiveShard, upstream: Arc<Topics>) -> BTreeMap<Uuid, Text> {
-        let mut inner = self.lock();
-        let deleted = std::mem::take(&mut inner.topics_deleted);
         let mut active = Box::new(active);
-        let topics = self.guarded(&mut active, |active| {
+        // What goes through all of a shard is done before the lock is taken.
+        let mut topics = self.guarded(&mut active, |active| {
             active.begin(upstream);
-            active.topics_deleted(&deleted);
             active.topics()
         });
+        let mut inner = self.lock();
+        let deleted = std::mem::take(&mut inner.topics_deleted);
+        self.guarded(&mut active, |active| active.topics_deleted(&deleted));
         self.set_state(&mut inner, State::Loaded(active));
+        drop(inner);
+        for topic in deleted {
+            topics.remove(&topic.id);
+        }
         topics
     }
 
@@ -234,18 +239,21 @@ impl ShardCell {
             State::Failed(Some(failure)) => Drain::Failed(failure.error.clone()),
             State::Failed(None) | State::Absent(_) => Drain::Done,
         };
-        self.leave(&mut inner, State::Absent(ErrorCode::NOT_COORDINATOR));
+        self.leave(inner, State::Absent(ErrorCode::NOT_COORDINATOR));
         outcome
     }
 
     /// Lets go of the core: nobody asks any more.
     pub(super) fn close(&self) {
-        self.leave(&mut self.lock(), State::Absent(ErrorCode::NOT_COORDINATOR));
+        self.leave(self.lock(), State::Absent(ErrorCode::NOT_COORDINATOR));
     }
 
     /// Leaves the state for another; who waits in it is told to look for the coordinator again.
-    fn leave(&self, inner: &mut Inner, next: State) {
-        if let State::Loaded(active) = self.set_state(inner, next) {
+    fn leave(&self, mut inner: MutexGuard<'_, Inner>, next: State) {
+        let left = self.set_state(&mut inner, next);
+        // All of a shard takes long to go through, and nobody else sees it any more.
+        drop(inner);
+        if let State::Loaded(active) = left {
             let armed = AbortOnDrop(self.id);
             active.unload(ErrorCode::NOT_COORDINATOR);
             std::mem::forget(armed);

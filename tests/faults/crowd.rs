@@ -7,7 +7,7 @@ use convoke_support::convoke::Convoke;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::raw::Raw;
-use crate::{CONVOKE, is_retriable, kafka};
+use crate::{CONVOKE, eventually, is_retriable, kafka};
 
 const CONNECTIONS: usize = 2_000;
 const ROUNDS: i64 = 5;
@@ -78,7 +78,8 @@ fn two_thousand_connections_are_all_served_and_those_that_say_nothing_cost_littl
         }
         senders.push(sender);
     }
-    assert_eq!(convoke.metric("convoke_connections", &[])?, CONNECTIONS as f64 + 1.0);
+    let connections = || convoke.metric("convoke_connections", &[]);
+    eventually("the last connection", || Ok(connections()? == CONNECTIONS as f64 + 1.0))?;
     let mut rounds = Vec::new();
     for offset in 1..=ROUNDS {
         rounds.push(commit_together(&mut senders, offset)?);

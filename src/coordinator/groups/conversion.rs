@@ -41,6 +41,7 @@ impl Groups {
                 let group_id = &request.group_id;
                 let message = match self.groups.get(group_id) {
                     Some(_) => format!("Group {group_id} is not a consumer group."),
+                    None if request.member_epoch < 0 => format!("Group {group_id} not found."),
                     None => format!("Consumer group {group_id} not found."),
                 };
                 cx.reply(

@@ -87,11 +87,12 @@ impl<'a> Asker<'a> {
     /// An answer in which both sides' groups and members are called the same. Groups, and all topics of one, stand in the order
     /// of Kafka's hash maps, so those are sorted.
     fn normal(&self, api_key: i16, version: i16, answer: Bytes) -> Result<Outcome> {
-        const SORTED: [i16; 4] = [
+        const SORTED: [i16; 5] = [
             api::OFFSET_FETCH,
             api::DESCRIBE_GROUPS,
             api::LIST_GROUPS,
             api::DELETE_GROUPS,
+            api::CONSUMER_GROUP_DESCRIBE,
         ];
         if SORTED.contains(&api_key) {
             let sorted = answers::normal(self.side, api_key, version, answer)?;

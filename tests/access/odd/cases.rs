@@ -5,7 +5,10 @@ use convoke::wire::api;
 use convoke_support::Result;
 use kafka_protocol::messages::join_group_request::JoinGroupRequestProtocol;
 use kafka_protocol::messages::sync_group_request::SyncGroupRequestAssignment;
-use kafka_protocol::messages::{DeleteGroupsRequest, DescribeGroupsRequest, SyncGroupRequest};
+use kafka_protocol::messages::{
+    ConsumerGroupDescribeRequest, ConsumerGroupHeartbeatRequest, DeleteGroupsRequest, DescribeGroupsRequest, GroupId,
+    SyncGroupRequest,
+};
 
 use super::asker::Asker;
 use super::requests::{Odd, about, commit, delete, fetch, join, leave, odd, text};
@@ -21,7 +24,16 @@ pub fn all(world: &World) -> Result<Vec<Odd>> {
     groups(&mut all);
     offset_deletes(&mut all);
     members(&mut all);
+    if has_consumer_groups(world) {
+        consumer_groups(&mut all);
+    }
+    too_long(&mut all);
     Ok(all)
+}
+
+/// Kafka 3.8 lists their APIs and refuses them.
+fn has_consumer_groups(world: &World) -> bool {
+    !world.kafka.version().starts_with("3.")
 }
 
 /// What is put behind a body, or in the place of the last byte of a flexible one, which counts its tagged fields.
@@ -52,7 +64,11 @@ fn with_ending(plain: Odd, (what, replaces, ending): (&str, bool, &'static [u8])
 
 /// Every API, the oldest version and the newest that names topics: text that is not UTF-8, and odd endings.
 fn malformed(world: &World, all: &mut Vec<Odd>) -> Result<()> {
-    for api_key in crate::questions::APIS {
+    let has_consumer_groups = has_consumer_groups(world);
+    let more = crate::questions::CONSUMER_GROUP_APIS
+        .into_iter()
+        .filter(|_| has_consumer_groups);
+    for api_key in crate::questions::APIS.into_iter().chain(more) {
         let (min, max) = world.versions.get(&api_key).copied().ok_or("an API is missing")?;
         let max = if matches!(api_key, api::OFFSET_COMMIT | api::OFFSET_FETCH) {
             max.min(9)
@@ -272,6 +288,77 @@ fn offset_deletes(all: &mut Vec<Odd>) {
         all.push(odd("so that offsets are there", 8, 7, |asker| {
             commit(asker.group("odd-commit"), &[("open", &[0]), ("shut", &[0])], "note")
         }));
+    }
+}
+
+/// What is odd in the consumer protocol and changes nothing.
+fn consumer_groups(all: &mut Vec<Odd>) {
+    type Change = fn(ConsumerGroupHeartbeatRequest) -> ConsumerGroupHeartbeatRequest;
+    const CASES: [(&str, Change); 11] = [
+        ("a member that nobody knows", |beat| beat.with_member_epoch(1)),
+        ("a leave of a member that nobody knows", |beat| {
+            beat.with_member_epoch(-1)
+        }),
+        ("a static leave without an instance", |beat| beat.with_member_epoch(-2)),
+        ("an epoch that means nothing", |beat| beat.with_member_epoch(-4)),
+        ("a join without topics", |beat| beat.with_subscribed_topic_names(None)),
+        ("a join without a timeout", |beat| beat.with_rebalance_timeout_ms(-1)),
+        ("a join without partitions", |beat| beat.with_topic_partitions(None)),
+        ("a join with an empty instance", |beat| {
+            beat.with_instance_id(Some(text("")))
+        }),
+        ("a join with an empty rack", |beat| beat.with_rack_id(Some(text("")))),
+        ("an assignor that is not UTF-8", |beat| {
+            beat.with_server_assignor(Some(text("uni~form")))
+        }),
+        ("a join without an id", |beat| beat.with_member_id(text(""))),
+    ];
+    for (what, change) in CASES {
+        for name in ["odd-consumer", "odd-consumer~", ""] {
+            all.push(odd(&format!("{what} of {name:?}"), 68, 1, move |asker| {
+                let group = if name.is_empty() {
+                    GroupId::default()
+                } else {
+                    asker.group(name)
+                };
+                change(
+                    ConsumerGroupHeartbeatRequest::default()
+                        .with_group_id(group)
+                        .with_member_id(text("ghost"))
+                        .with_rebalance_timeout_ms(10_000)
+                        .with_subscribed_topic_names(Some(vec![text("open").into(), text("open").into()]))
+                        .with_topic_partitions(Some(Vec::new())),
+                )
+            }));
+        }
+    }
+    for version in 0..=1 {
+        let lists: [&[&'static str]; 4] = [
+            &[],
+            &["odd-none", "odd-none"],
+            &["odd-text~", "odd-text^"],
+            &["odd-busy", "odd-none"],
+        ];
+        for names in lists {
+            all.push(odd(&format!("{names:?}"), 69, version, move |asker| {
+                let ids = names.iter().map(|name| asker.group(name)).collect();
+                ConsumerGroupDescribeRequest::default().with_group_ids(ids)
+            }));
+        }
+    }
+}
+
+/// What a request says of itself whose text is longer than Kafka can write.
+pub const TOO_LONG: &str = "too long to be written";
+
+fn too_long(all: &mut Vec<Odd>) {
+    let name = "~".repeat(12_000).leak();
+    for (api_key, version) in [(12, 0), (12, 4), (14, 3), (9, 1), (15, 0), (15, 5)] {
+        let what = TOO_LONG.to_owned();
+        all.push(Odd {
+            what,
+            ..about(api_key, version, name)
+        });
     }
 }
 

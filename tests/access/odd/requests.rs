@@ -11,8 +11,9 @@ use kafka_protocol::messages::offset_fetch_request::{
     OffsetFetchRequestGroup, OffsetFetchRequestTopic, OffsetFetchRequestTopics,
 };
 use kafka_protocol::messages::{
-    DeleteGroupsRequest, DescribeGroupsRequest, GroupId, HeartbeatRequest, JoinGroupRequest, LeaveGroupRequest,
-    ListGroupsRequest, OffsetCommitRequest, OffsetDeleteRequest, OffsetFetchRequest, SyncGroupRequest,
+    ConsumerGroupDescribeRequest, ConsumerGroupHeartbeatRequest, DeleteGroupsRequest, DescribeGroupsRequest, GroupId,
+    HeartbeatRequest, JoinGroupRequest, LeaveGroupRequest, ListGroupsRequest, OffsetCommitRequest, OffsetDeleteRequest,
+    OffsetFetchRequest, SyncGroupRequest,
 };
 use kafka_protocol::protocol::{Encodable, StrBytes};
 
@@ -170,6 +171,15 @@ pub fn about(api_key: i16, version: i16, group: &'static str) -> Odd {
         }),
         api::OFFSET_DELETE => odd(what, api_key, version, move |asker| {
             delete(asker.group(group), &[("open", &[0])])
+        }),
+        api::CONSUMER_GROUP_HEARTBEAT => odd(what, api_key, version, move |asker| {
+            ConsumerGroupHeartbeatRequest::default()
+                .with_group_id(asker.group(group))
+                .with_member_id(text("ghost"))
+                .with_member_epoch(1)
+        }),
+        api::CONSUMER_GROUP_DESCRIBE => odd(what, api_key, version, move |asker| {
+            ConsumerGroupDescribeRequest::default().with_group_ids(vec![asker.group(group)])
         }),
         _ => odd(what, api_key, version, move |_| {
             ListGroupsRequest::default().with_states_filter(if version >= 4 { vec![text(group)] } else { Vec::new() })
