@@ -27,9 +27,9 @@ const OTHER_TYPES: [&str; 2] = ["share", "streams"];
 /// # Errors
 /// Why it could not be found out.
 pub(super) async fn describe(node: &Arc<Node>, wanted: &HashSet<Text>) -> Result<HashMap<Text, Presence>, Failure> {
-    let mut found = others(node, wanted).await?;
-    found.extend(classic(node, wanted).await?);
+    let mut found = classic(node, wanted).await?;
     found.extend(consumer(node, wanted).await?);
+    found.extend(others(node, wanted).await?);
     Ok(found)
 }
 
