@@ -10,6 +10,7 @@
 //! | `admission`, `ownership` | what is decided before a group is looked at; whether the group is ours |
 //! | `groups` | the group map and the offsets: what concerns both |
 //! | `group` | the kinds of group; `classic` is one, a new one is a module beside it |
+//! | `group_config` | the settings of single groups |
 //! | `assignor` | the server-side assignors of consumer groups |
 //! | `offsets`, `record` | committed offsets and their rules; Kafka's record formats |
 
@@ -21,6 +22,7 @@ pub mod consumer_protocol;
 mod context;
 pub mod event;
 mod group;
+pub mod group_config;
 pub mod group_patterns;
 mod groups;
 pub mod held;

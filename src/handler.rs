@@ -4,14 +4,18 @@
 //! is passed on: a request about it alone goes upstream as it came, one about several groups is split and its answers merged.
 
 mod access;
+mod alter_configs;
 mod call;
 mod consumer_group_describe;
 mod consumer_group_heartbeat;
 mod convert;
 mod delete_groups;
+mod describe_configs;
 mod describe_groups;
+mod group_configs;
 mod group_memory;
 mod heartbeat;
+mod incremental_alter_configs;
 mod install_assignment;
 mod join_group;
 mod leave_group;
@@ -44,7 +48,7 @@ use crate::coordinator::request::Text;
 use crate::runtime::Coordinator;
 use crate::telemetry::metrics::Metrics;
 use crate::upstream::UpstreamError;
-use crate::upstream::cluster::ClusterWatch;
+use crate::upstream::cluster::{Cluster, ClusterWatch};
 use crate::wire::api;
 use crate::wire::error_code::ErrorCode;
 use crate::wire::frame::RequestHead;
@@ -101,6 +105,12 @@ pub struct HandlerServices {
     pub metrics: Arc<Metrics>,
 }
 
+/// Whether a request of an API that is split (see [`api::Route`]) may name what is answered here; else it goes up unread.
+#[must_use]
+pub fn splits(head: &RequestHead, cluster: &Cluster) -> bool {
+    group_configs::may_be_named(head, cluster)
+}
+
 /// Answers a request whose API ends here. `decisions` is what is known of the connection's user.
 ///
 /// A parked join or sync resolves when its group says so, which may take minutes. Dropping the future does not take the
@@ -129,6 +139,9 @@ pub async fn handle(
         api::OFFSET_DELETE => offset_delete::handle(&call, body, access).await,
         api::CONSUMER_GROUP_HEARTBEAT => consumer_group_heartbeat::handle(&call, body, access).await,
         // Boxed, since they are seldom asked for and large.
+        api::DESCRIBE_CONFIGS => Box::pin(describe_configs::handle(&call, body, access)).await,
+        api::ALTER_CONFIGS => Box::pin(alter_configs::handle(&call, body, access)).await,
+        api::INCREMENTAL_ALTER_CONFIGS => Box::pin(incremental_alter_configs::handle(&call, body, access)).await,
         api::CONSUMER_GROUP_DESCRIBE => Box::pin(consumer_group_describe::handle(&call, body, access)).await,
         api::CONSUMER_GROUP_PREPARE_ASSIGNMENT => Box::pin(prepare_assignment::handle(&call, body, access)).await,
         api::CONSUMER_GROUP_INSTALL_ASSIGNMENT => Box::pin(install_assignment::handle(&call, body, access)).await,

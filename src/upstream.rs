@@ -34,9 +34,9 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use crate::config::UpstreamConfig;
+use crate::coordinator::group_config::GroupConfig;
 use crate::coordinator::input::{DeletedTopic, InspectFailure, UpstreamGroup};
 use crate::coordinator::request::Text;
-use crate::coordinator::settings::GroupConfig;
 use crate::runtime::{GroupInspector, InspectionFuture, TopicChecker};
 use crate::wire::error_code::ErrorCode;
 
@@ -129,12 +129,21 @@ impl Upstream {
         settings::ask(&self.cluster).await
     }
 
-    /// What single groups were given for themselves.
+    /// What single groups were given for themselves; `None` where the brokers do not tell which groups those are, so that each has to
+    /// be asked about.
     ///
     /// # Errors
     /// Why no broker told; a missing right is named.
-    pub async fn group_configs(&self) -> Result<BTreeMap<Text, GroupConfig>, UpstreamError> {
+    pub async fn group_configs(&self) -> Result<Option<BTreeMap<Text, GroupConfig>>, UpstreamError> {
         group_configs::ask(&self.cluster).await
+    }
+
+    /// What these groups were given for themselves, those that were given something.
+    ///
+    /// # Errors
+    /// As [`Self::group_configs`].
+    pub async fn configs_of_groups(&self, group_ids: &[Text]) -> Result<BTreeMap<Text, GroupConfig>, UpstreamError> {
+        group_configs::ask_about(&self.cluster, group_ids).await
     }
 
     /// Who runs the group at the upstream, and the offsets it committed there.

@@ -22,6 +22,8 @@ pub(super) fn admit(request: &Request, standing: Standing, settings: &Settings) 
         return Admission::Refuse(response);
     }
     match (standing, request) {
+        // Whoever runs the group now: they count once it is ours.
+        (_, Request::AlterGroupConfig(_) | Request::DescribeGroupConfig { .. }) => Admission::Run,
         (Standing::Ours, _) => Admission::Run,
         (Standing::Live, Request::JoinGroup(join)) => Admission::Refuse(join_refusal(
             ErrorCode::COORDINATOR_LOAD_IN_PROGRESS,
@@ -101,7 +103,9 @@ impl Request {
             Self::OffsetDelete(request) => Some(&request.group_id),
             Self::DeleteGroup { group_id }
             | Self::DescribeGroup { group_id }
-            | Self::ConsumerGroupDescribe { group_id } => Some(group_id),
+            | Self::ConsumerGroupDescribe { group_id }
+            | Self::DescribeGroupConfig { group_id } => Some(group_id),
+            Self::AlterGroupConfig(request) => Some(&request.group_id),
             Self::ListGroups(_) | Self::View => None,
         }
     }
@@ -124,6 +128,8 @@ impl Request {
             | Self::InstallAssignment(_)
             | Self::DescribeGroup { .. }
             | Self::ConsumerGroupDescribe { .. }
+            | Self::AlterGroupConfig(_)
+            | Self::DescribeGroupConfig { .. }
             | Self::ListGroups(_)
             | Self::View => None,
         }

@@ -1,10 +1,11 @@
 //! What a step lends to the group it works on, and what it takes away.
 
 use super::event::Event;
+use super::group_config::GroupConfigs;
 use super::input::{Now, Ticket};
 use super::member_id::MemberIds;
 use super::record::Record;
-use super::request::{Response, Text};
+use super::request::{AlterGroupConfigRequest, Response, Text};
 use super::settings::Settings;
 use super::timer::{GroupTimer, TimerKey, Timers};
 use super::topics::Topics;
@@ -30,6 +31,7 @@ pub(super) struct Context<'a> {
     pub(super) topics: &'a Topics,
     /// Whether anybody told of topics.
     pub(super) has_topics: bool,
+    pub(super) group_configs: &'a mut GroupConfigs,
     pub(super) timers: &'a mut Timers,
     pub(super) member_ids: &'a mut MemberIds,
     pub(super) effects: &'a mut Effects,
@@ -42,6 +44,19 @@ impl Context<'_> {
 
     pub(super) fn event(&mut self, event: Event) {
         self.effects.events.push(event);
+    }
+
+    /// Changes what a group was given for itself; it counts from the next step on.
+    pub(super) fn alter_group_config(&mut self, request: &AlterGroupConfigRequest) -> Response {
+        let (record, response) = self.group_configs.alter(request, self.settings);
+        if let Some(record) = record {
+            self.group_configs.apply(&record);
+            self.effects.records.push(record);
+            self.event(Event::GroupConfigChanged {
+                group_id: request.group_id.clone(),
+            });
+        }
+        Response::AlterGroupConfig(response)
     }
 
     /// Arms a timer of a group; a negative delay from the wire counts as none.

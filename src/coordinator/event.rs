@@ -176,6 +176,10 @@ pub enum Event {
     OffsetsDeleted { count: usize },
     /// A group and all it had was deleted.
     GroupDeleted { group_id: Text },
+    /// A group was given other settings, which are kept here.
+    GroupConfigChanged { group_id: Text },
+    /// Groups were given settings here that count no more, since the upstream has a place for them now.
+    GroupConfigsPassedOver { groups: usize },
     /// A group was met for the first time and is ours now.
     GroupTakenOver { group_id: Text, offsets: usize },
     /// A group with members at the upstream was not taken over.

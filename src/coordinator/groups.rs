@@ -67,7 +67,7 @@ impl Groups {
                 }
             }
             Record::ConsumerGroup { group_id, record } => self.apply_consumer(group_id, record),
-            Record::GroupOwned { .. } => {}
+            Record::GroupOwned { .. } | Record::GroupConfig { .. } => {}
         }
     }
 

@@ -211,7 +211,7 @@ impl Ownership {
             } => return Some(group_id.clone()),
             Record::GroupMetadata { group_id, .. } | Record::ConsumerGroup { group_id, .. } => group_id,
             Record::OffsetCommit { key, .. } => &key.group_id,
-            Record::GroupOwned { .. } => return None,
+            Record::GroupOwned { .. } | Record::GroupConfig { .. } => return None,
         };
         (!self.is_marked(group_id)).then(|| group_id.clone())
     }

@@ -8,6 +8,7 @@
 mod codec;
 mod consumer_assignment;
 mod consumer_group;
+mod group_config;
 #[cfg(test)]
 mod tests;
 
@@ -23,9 +24,10 @@ pub use consumer_group::{
     ClassicMemberValue, ConsumerGroupMetadataValue, ConsumerGroupRecord, ConsumerMemberValue, ResolvedRegexValue,
     TargetAssignmentValue,
 };
+pub use group_config::GroupConfigValue;
 
-/// One change of durable state. Keys are Kafka's coordinator record keys (types 0 to 8 and 16), plus one of our
-/// own (`GroupOwned`) that Kafka's loaders skip as an unknown type.
+/// One change of durable state. Keys are Kafka's coordinator record keys (types 0 to 8 and 16), plus two of our
+/// own (`GroupOwned`, `GroupConfig`) that Kafka's loaders skip as unknown types.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Record {
     /// Key type 1. `None` is the tombstone.
@@ -44,6 +46,11 @@ pub enum Record {
     GroupOwned {
         group_id: Text,
         value: Option<GroupOwnedValue>,
+    },
+    /// Key type 10002, ours: what the group was given for itself. `None` is the tombstone.
+    GroupConfig {
+        group_id: Text,
+        value: Option<GroupConfigValue>,
     },
 }
 
@@ -128,6 +135,7 @@ mod key_type {
     pub(super) const CONSUMER_GROUP_REGEX: i16 = 16;
     /// Ours; far from Kafka's numbers, so that its loaders and tools skip it.
     pub(super) const GROUP_OWNED: i16 = 10_001;
+    pub(super) const GROUP_CONFIG: i16 = 10_002;
 }
 
 impl Record {
@@ -147,6 +155,10 @@ impl Record {
             Self::GroupOwned { group_id, value } => RawRecord {
                 key: group_key(key_type::GROUP_OWNED, group_id),
                 value: value.as_ref().map(GroupOwnedValue::to_bytes),
+            },
+            Self::GroupConfig { group_id, value } => RawRecord {
+                key: group_key(key_type::GROUP_CONFIG, group_id),
+                value: value.map(GroupConfigValue::to_bytes),
             },
         }
     }
@@ -171,6 +183,10 @@ impl Record {
                 group_id: key.text("group", Form::Classic)?,
                 value: value.map(GroupOwnedValue::from_bytes).transpose()?,
             },
+            key_type::GROUP_CONFIG => Self::GroupConfig {
+                group_id: key.text("group", Form::Classic)?,
+                value: value.map(GroupConfigValue::from_bytes).transpose()?,
+            },
             key_type @ (key_type::CONSUMER_GROUP_METADATA..=key_type::CONSUMER_GROUP_CURRENT_ASSIGNMENT
             | key_type::CONSUMER_GROUP_REGEX) => {
                 let group_id = key.text("group", Form::Classic)?;
@@ -192,7 +208,8 @@ impl Record {
             Self::OffsetCommit { key, .. } => &key.group_id,
             Self::GroupMetadata { group_id, .. }
             | Self::ConsumerGroup { group_id, .. }
-            | Self::GroupOwned { group_id, .. } => group_id,
+            | Self::GroupOwned { group_id, .. }
+            | Self::GroupConfig { group_id, .. } => group_id,
         }
     }
 }

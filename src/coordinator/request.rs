@@ -5,6 +5,7 @@
 
 mod assignment;
 mod consumer_group;
+mod group_config;
 mod view;
 
 use std::sync::Arc;
@@ -22,6 +23,7 @@ pub use consumer_group::{
     AssignedTopic, ConsumerGroupDescribeResponse, ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse,
     ConsumerGroupMember, ResolvedRegex,
 };
+pub use group_config::{AlterGroupConfigRequest, AlterGroupConfigResponse, DescribeGroupConfigResponse};
 
 pub use view::{
     ClassicGroupView, ComputationView, ConsumerGroupView, ConsumerMemberView, ExternalAssignorView, GroupView,
@@ -54,6 +56,11 @@ pub enum Request {
     },
     /// One group of a ConsumerGroupDescribe request.
     ConsumerGroupDescribe {
+        group_id: Text,
+    },
+    AlterGroupConfig(AlterGroupConfigRequest),
+    /// What one group was given for itself.
+    DescribeGroupConfig {
         group_id: Text,
     },
     /// All groups of the shard.
@@ -90,6 +97,8 @@ pub enum Response {
     },
     DescribeGroup(DescribeGroupResponse),
     ConsumerGroupDescribe(ConsumerGroupDescribeResponse),
+    AlterGroupConfig(AlterGroupConfigResponse),
+    DescribeGroupConfig(DescribeGroupConfigResponse),
     ListGroups(ListGroupsResponse),
     View(ShardView),
     /// The group is not ours (share, streams, or live at the upstream): the request is to be forwarded there.

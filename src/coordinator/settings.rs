@@ -1,9 +1,11 @@
 //! The coordinator's settings, under Kafka's own names.
 
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use super::assignor::Assignor;
+use super::group_config::{GroupConfig, GroupSetting};
 use super::group_patterns::GroupPatterns;
 use super::request::Text;
 
@@ -54,6 +56,8 @@ pub struct Settings {
     pub group_configs: Arc<BTreeMap<Text, GroupConfig>>,
     /// Classic groups of consumers that are assigned for here; the first rule that means a group holds.
     pub coordinator_assigned: Arc<[ClassicAssignmentRule]>,
+    /// Whether the settings of single groups that are kept here count, since the upstream is too old to have any.
+    pub keeps_group_configs: bool,
     /// `offset.metadata.max.bytes`, compared with the UTF-16 length as Kafka does
     pub offset_metadata_max_bytes: i32,
     /// `offsets.retention.minutes`, here in milliseconds
@@ -69,17 +73,6 @@ pub struct ExternalAssignorRule {
     pub groups: GroupPatterns,
     /// Used for these groups whatever their members ask for.
     pub always: bool,
-}
-
-/// What a group was given for itself (resource GROUP of IncrementalAlterConfigs); `None`: as the broker has it.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct GroupConfig {
-    /// `consumer.session.timeout.ms`
-    pub session_timeout_ms: Option<i32>,
-    /// `consumer.heartbeat.interval.ms`
-    pub heartbeat_interval_ms: Option<i32>,
-    /// `consumer.assignment.interval.ms`
-    pub assignment_interval_ms: Option<i32>,
 }
 
 /// Which classic groups of consumers have no client as their leader.
@@ -139,41 +132,22 @@ impl Settings {
     /// How long a member of this consumer group may be silent.
     #[must_use]
     pub fn consumer_session_timeout_ms(&self, group_id: &str) -> i32 {
-        let own = self.group_config(group_id).session_timeout_ms;
-        own.map_or(self.group_consumer_session_timeout_ms, |own_ms| {
-            bounded(
-                own_ms,
-                self.group_consumer_min_session_timeout_ms,
-                self.group_consumer_max_session_timeout_ms,
-            )
-        })
+        let own = self.own(group_id, GroupSetting::SessionTimeout);
+        own.unwrap_or(self.group_consumer_session_timeout_ms)
     }
 
     /// How often a member of this consumer group is to be heard.
     #[must_use]
     pub fn consumer_heartbeat_interval_ms(&self, group_id: &str) -> i32 {
-        let own = self.group_config(group_id).heartbeat_interval_ms;
-        own.map_or(self.group_consumer_heartbeat_interval_ms, |own_ms| {
-            bounded(
-                own_ms,
-                self.group_consumer_min_heartbeat_interval_ms,
-                self.group_consumer_max_heartbeat_interval_ms,
-            )
-        })
+        let own = self.own(group_id, GroupSetting::HeartbeatInterval);
+        own.unwrap_or(self.group_consumer_heartbeat_interval_ms)
     }
 
     /// The least time between two assignments of this consumer group; `None` where nobody has set any.
     #[must_use]
     pub fn consumer_assignment_interval_ms(&self, group_id: &str) -> Option<i32> {
-        let own = self.group_config(group_id).assignment_interval_ms;
-        let bounded = |own_ms| {
-            bounded(
-                own_ms,
-                self.group_consumer_min_assignment_interval_ms,
-                self.group_consumer_max_assignment_interval_ms,
-            )
-        };
-        own.map(bounded).or(self.group_consumer_assignment_interval_ms)
+        let own = self.own(group_id, GroupSetting::AssignmentInterval);
+        own.or(self.group_consumer_assignment_interval_ms)
     }
 
     /// The rule by which a classic group of this name is assigned for here.
@@ -184,14 +158,38 @@ impl Settings {
             .find(|rule| rule.groups.matches(group_id))
     }
 
-    fn group_config(&self, group_id: &str) -> GroupConfig {
-        self.group_configs.get(group_id).copied().unwrap_or_default()
+    /// What groups have that were not given a value of their own; `None` where nobody has set any.
+    #[must_use]
+    pub const fn of_brokers(&self, setting: GroupSetting) -> Option<i32> {
+        match setting {
+            GroupSetting::SessionTimeout => Some(self.group_consumer_session_timeout_ms),
+            GroupSetting::HeartbeatInterval => Some(self.group_consumer_heartbeat_interval_ms),
+            GroupSetting::AssignmentInterval => self.group_consumer_assignment_interval_ms,
+        }
     }
-}
 
-/// A group's own value holds as far as the broker's bounds, which may have been moved since, let it.
-fn bounded(value: i32, min: i32, max: i32) -> i32 {
-    value.min(max).max(min)
+    /// What a group may have for itself.
+    #[must_use]
+    pub const fn bounds(&self, setting: GroupSetting) -> RangeInclusive<i32> {
+        match setting {
+            GroupSetting::SessionTimeout => {
+                self.group_consumer_min_session_timeout_ms..=self.group_consumer_max_session_timeout_ms
+            }
+            GroupSetting::HeartbeatInterval => {
+                self.group_consumer_min_heartbeat_interval_ms..=self.group_consumer_max_heartbeat_interval_ms
+            }
+            GroupSetting::AssignmentInterval => {
+                self.group_consumer_min_assignment_interval_ms..=self.group_consumer_max_assignment_interval_ms
+            }
+        }
+    }
+
+    /// A group's own value, as far as the broker's bounds, which may have been moved since, let it.
+    fn own(&self, group_id: &str, setting: GroupSetting) -> Option<i32> {
+        let value = self.group_configs.get(group_id)?.get(setting)?;
+        let bounds = self.bounds(setting);
+        Some(value.min(*bounds.end()).max(*bounds.start()))
+    }
 }
 
 impl Default for Settings {
@@ -202,10 +200,10 @@ impl Default for Settings {
             group_max_session_timeout_ms: 1_800_000,
             group_initial_rebalance_delay_ms: 3_000,
             group_max_size: i32::MAX,
-            group_consumer_session_timeout_ms: 45_000,
+            group_consumer_session_timeout_ms: GroupSetting::SessionTimeout.default_value(),
             group_consumer_min_session_timeout_ms: 45_000,
             group_consumer_max_session_timeout_ms: 60_000,
-            group_consumer_heartbeat_interval_ms: 5_000,
+            group_consumer_heartbeat_interval_ms: GroupSetting::HeartbeatInterval.default_value(),
             group_consumer_min_heartbeat_interval_ms: 5_000,
             group_consumer_max_heartbeat_interval_ms: 15_000,
             group_consumer_max_size: i32::MAX,
@@ -220,6 +218,7 @@ impl Default for Settings {
             assignor_metadata_group_max_bytes: 4 * 1_024 * 1_024,
             group_configs: Arc::default(),
             coordinator_assigned: Arc::default(),
+            keeps_group_configs: true,
             offset_metadata_max_bytes: 4_096,
             offsets_retention_ms: 10_080 * 60_000,
             offsets_retention_check_interval_ms: 600_000,

@@ -12,6 +12,7 @@ use uuid::Uuid;
 use super::admission::{self, Admission};
 use super::context::{Context, Effects};
 use super::event::Event;
+use super::group_config::GroupConfigs;
 use super::groups::Groups;
 use super::input::{Input, InspectFailure, Lsn, Now, Output, Ticket, UpstreamGroup};
 use super::member_id::MemberIds;
@@ -41,7 +42,10 @@ pub struct ShardNumber(pub u32);
 /// The state machine of one shard. See [`Input`] and [`Output`] for what goes in and out.
 #[derive(Debug)]
 pub struct Shard {
+    /// Those that were told, with what single groups were given here.
     settings: Arc<Settings>,
+    told_settings: Arc<Settings>,
+    group_configs: GroupConfigs,
     /// Nothing before the first `Input::Topics`.
     topics: Arc<Topics>,
     has_topics: bool,
@@ -67,7 +71,9 @@ impl Shard {
     #[must_use]
     pub fn new(number: ShardNumber, settings: Arc<Settings>, seed: u64) -> Self {
         Self {
-            settings,
+            settings: Arc::clone(&settings),
+            told_settings: settings,
+            group_configs: GroupConfigs::default(),
             topics: Arc::default(),
             has_topics: false,
             groups: Groups::default(),
@@ -90,11 +96,14 @@ impl Shard {
     pub fn replay(&mut self, record: &Record) {
         self.groups.apply(record);
         self.ownership.apply(record);
+        self.group_configs.apply(record);
     }
 
     /// Everything was replayed: sessions begin now.
     pub fn loaded(&mut self, now: Now) {
         self.last_step_ms = Some(now.monotonic_ms);
+        self.take_over_group_configs();
+        self.tell_passed_over();
         self.arm_expiry(now);
         let (groups, _, mut cx) = self.lend(now);
         groups.on_loaded(&mut cx);
@@ -169,6 +178,7 @@ impl Shard {
             Admission::AskFirst(group_id) => ownership.park(&group_id, ticket, request, &mut cx),
             Admission::Refuse(response) => cx.reply(ticket, response),
         }
+        self.take_over_group_configs();
     }
 
     fn on_inspected(&mut self, now: Now, group_id: &Text, result: Result<UpstreamGroup, InspectFailure>) {
@@ -217,9 +227,29 @@ impl Shard {
 
     fn on_settings(&mut self, now: Now, settings: Arc<Settings>) {
         let interval_ms = self.settings.offsets_retention_check_interval_ms;
-        self.settings = settings;
+        self.settings = self.group_configs.over(&settings);
+        let kept_before = self.told_settings.keeps_group_configs;
+        self.told_settings = settings;
+        if kept_before {
+            self.tell_passed_over();
+        }
         if interval_ms != self.settings.offsets_retention_check_interval_ms {
             self.arm_expiry(now);
+        }
+    }
+
+    /// What single groups were given here, if that has changed, holds from now on.
+    fn take_over_group_configs(&mut self) {
+        if let Some(settings) = self.group_configs.take_over(&self.told_settings) {
+            self.settings = settings;
+        }
+    }
+
+    /// Tells of what single groups were given here and does not count.
+    fn tell_passed_over(&mut self) {
+        let groups = self.group_configs.len();
+        if groups > 0 && !self.told_settings.keeps_group_configs {
+            self.effects.events.push(Event::GroupConfigsPassedOver { groups });
         }
     }
 
@@ -320,6 +350,7 @@ impl Shard {
             settings: &self.settings,
             topics: &self.topics,
             has_topics: self.has_topics,
+            group_configs: &mut self.group_configs,
             timers: &mut self.timers,
             member_ids: &mut self.member_ids,
             effects: &mut self.effects,
@@ -353,6 +384,10 @@ fn run(groups: &mut Groups, ownership: &Ownership, ticket: Ticket, request: Requ
         Request::DescribeGroup { group_id } => Response::DescribeGroup(groups.describe(&group_id)),
         Request::ConsumerGroupDescribe { group_id } => {
             Response::ConsumerGroupDescribe(groups.describe_consumer(&group_id, cx))
+        }
+        Request::AlterGroupConfig(request) => cx.alter_group_config(&request),
+        Request::DescribeGroupConfig { group_id } => {
+            Response::DescribeGroupConfig(cx.group_configs.describe(&group_id, cx.settings))
         }
         Request::ListGroups(request) => Response::ListGroups(ListGroupsResponse {
             groups: groups.list(&request),

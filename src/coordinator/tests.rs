@@ -19,6 +19,7 @@ mod consumer_static;
 mod consumer_target;
 mod describe;
 mod durability;
+mod group_config;
 mod group_test;
 mod heartbeat;
 mod join;

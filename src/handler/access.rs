@@ -33,6 +33,13 @@ const AT_ONCE: usize = 500;
 /// denied what a user could have who may read or delete a group but not describe it.
 const HIDDEN_MAX: usize = 32;
 
+/// What may be done with settings, by Kafka's codes of `AclOperation`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ConfigOperation {
+    Describe = 10,
+    Alter = 11,
+}
+
 /// The rights of one request's user.
 pub(super) struct Access<'a, U> {
     call: &'a Call<'a>,
@@ -226,19 +233,50 @@ impl<'a, U: ClientUpstream> Access<'a, U> {
         if !self.checks || group_ids.is_empty() || self.describes_cluster().await? {
             return Ok(BTreeSet::new());
         }
-        let mut unlisted = BTreeSet::new();
+        self.undescribed(group_ids).await
+    }
+
+    /// The groups that the user may not describe, wherever they are coordinated.
+    async fn undescribed(&mut self, group_ids: &[Text]) -> Result<BTreeSet<Text>, ErrorCode> {
+        let mut undescribed = BTreeSet::new();
         for group_ids in group_ids.chunks(AT_ONCE) {
             let said = self.ask_groups(group_ids).await?;
             for group_id in group_ids {
                 match said.get(group_id).ok_or(ErrorCode::COORDINATOR_NOT_AVAILABLE)? {
                     Said::Told(told) if told.of(Operation::Describe) != Some(true) => {
-                        unlisted.insert(group_id.clone());
+                        undescribed.insert(group_id.clone());
                     }
                     Said::Told(_) | Said::Elsewhere(_) => {}
                 }
             }
         }
-        Ok(unlisted)
+        Ok(undescribed)
+    }
+
+    /// The groups whose settings the user may not see or change, where an upstream that is too old for them cannot say: it has to
+    /// be allowed with those of the cluster, and to describe the group.
+    ///
+    /// # Errors
+    /// A retriable one where that is not known of all.
+    pub(super) async fn group_configs(
+        &mut self,
+        group_ids: &BTreeSet<Text>,
+        operation: ConfigOperation,
+    ) -> Result<BTreeSet<Text>, ErrorCode> {
+        if !self.checks || group_ids.is_empty() {
+            return Ok(BTreeSet::new());
+        }
+        self.metrics().probes.inc();
+        let operations = probe::cluster_operations(self.call, self.upstream).await?;
+        let denied = if operations & (1 << operation as i32) == 0 {
+            group_ids.clone()
+        } else {
+            let named = group_ids.iter().filter(|group_id| !group_id.is_empty());
+            let named: Vec<Text> = named.cloned().collect();
+            self.undescribed(&named).await?
+        };
+        self.count_denied(denied.len());
+        Ok(denied)
     }
 
     async fn describes_cluster(&mut self) -> Result<bool, ErrorCode> {
@@ -247,7 +285,7 @@ impl<'a, U: ClientUpstream> Access<'a, U> {
             return Ok(allowed);
         }
         self.metrics().probes.inc();
-        let told = probe::cluster(self.call, self.upstream).await?;
+        let told = Told::set(probe::cluster_operations(self.call, self.upstream).await?);
         self.decisions.cluster.learn(told, Instant::now());
         Ok(told.of(Operation::Describe) == Some(true))
     }

@@ -4,6 +4,7 @@
 mod access;
 mod assignment;
 mod consumer_groups;
+mod group_configs;
 mod groups;
 mod kit;
 mod letting_go;

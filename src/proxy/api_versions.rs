@@ -32,7 +32,7 @@ pub struct Offer(NodeVersions);
 impl Offer {
     /// What is left of the versions of a node (or of several, see [`intersection`]).
     ///
-    /// * Forwarded and rewritten APIs: what the upstream and the table both have.
+    /// * APIs that go up, rewritten or in part only as well: what the upstream and the table both have.
     /// * Owned APIs: the same, although we could answer more. Groups that stay with the upstream (delegated ones,
     ///   share and streams groups, those with live members there) are asked for with the same requests, which then go
     ///   up as they came, and a broker closes the connection on a version that it does not know. Clients lose
@@ -130,7 +130,7 @@ fn range(api: &Api, upstream: Option<(i16, i16)>, topic_ids: TopicIds) -> Option
         Route::Own if api.key == api::API_VERSIONS => Some(ours),
         Route::Own if CONSUMER_GROUPS.contains(&api.key) => (topic_ids == TopicIds::Given).then_some(ours),
         Route::Own => both.or(Some(ours)),
-        Route::Forward | Route::Rewrite => both,
+        Route::Forward | Route::Rewrite | Route::Split => both,
         Route::Refuse => None,
     }
 }

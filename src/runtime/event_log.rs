@@ -92,6 +92,12 @@ fn log(event: &Event, took: Duration) {
         Event::OffsetsExpired { count } => info!(offsets = count, "offsets expired"),
         Event::OffsetsDeleted { count } => info!(offsets = count, "offsets deleted"),
         Event::GroupDeleted { group_id } => info!(group = &**group_id, "group deleted"),
+        Event::GroupConfigsPassedOver { groups } => warn!(
+            groups,
+            "groups were given settings here while the brokers were too old for that; they count no more, so give them anew \
+             with kafka-configs"
+        ),
+        Event::GroupConfigChanged { group_id } => info!(group = &**group_id, "group was given other settings"),
         Event::GroupTakenOver { group_id, offsets } => info!(
             group = &**group_id,
             offsets, "group taken over: it is coordinated here from now on"

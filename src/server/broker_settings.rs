@@ -5,11 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::config::GroupsConfig;
+use crate::coordinator::group_config::GroupConfig;
 use crate::coordinator::group_patterns::GroupPatterns;
-use crate::coordinator::request::Text;
+use crate::coordinator::request::{ListGroupsRequest, Request, Response, Text};
 use crate::coordinator::settings::{ClassicAssignmentRule, Settings};
 use crate::proxy::stop::Stop;
 use crate::runtime::Coordinator;
+use crate::upstream::cluster::ClusterWatch;
 use crate::upstream::{Upstream, UpstreamError, settings};
 
 /// Pauses between two questions at the start, doubled each time.
@@ -40,7 +42,12 @@ pub(super) async fn ask(upstream: &Upstream) -> BTreeMap<String, String> {
 /// Adds the groups' own settings, as far as they can be read now.
 pub(super) async fn with_groups(upstream: &Upstream, settings: Settings) -> Arc<Settings> {
     let group_configs = match upstream.group_configs().await {
-        Ok(configs) => Arc::new(configs),
+        Ok(Some(configs)) => Arc::new(configs),
+        Ok(None) => {
+            // Each group is asked about as soon as it is known which groups there are.
+            upstream.cluster().change_configs();
+            Arc::default()
+        }
         Err(error) => {
             tracing::warn!("cannot read the settings of single groups, which count as not set: {error}");
             Arc::default()
@@ -48,6 +55,7 @@ pub(super) async fn with_groups(upstream: &Upstream, settings: Settings) -> Arc<
     };
     Arc::new(Settings {
         group_configs,
+        keeps_group_configs: !upstream.cluster().snapshot().has_group_configs(),
         ..settings
     })
 }
@@ -64,6 +72,37 @@ pub(super) fn with_rules(groups: &GroupsConfig, settings: Settings) -> Settings 
     }
 }
 
+/// The groups' own settings. Brokers that do not tell which groups have some are asked about our consumer groups.
+async fn group_configs(
+    upstream: &Upstream,
+    coordinator: &Coordinator,
+) -> Result<BTreeMap<Text, GroupConfig>, UpstreamError> {
+    if let Some(configs) = upstream.group_configs().await? {
+        return Ok(configs);
+    }
+    let consumer_groups = Request::ListGroups(ListGroupsRequest {
+        types: vec![Text::from("consumer")],
+        ..ListGroupsRequest::default()
+    });
+    let mut group_ids = Vec::new();
+    for (_, response) in coordinator.call_all(consumer_groups).await {
+        if let Response::ListGroups(response) = response {
+            group_ids.extend(response.groups.into_iter().map(|group| group.group_id));
+        }
+    }
+    upstream.configs_of_groups(&group_ids).await
+}
+
+/// Resolves when it is the upstream that has a place for the settings of single groups, and they are taken to be kept here, or the
+/// other way round: its nodes were upgraded, or their versions were not known before.
+async fn place_changed(cluster: &ClusterWatch, kept_here: bool) {
+    let mut pictures = cluster.subscribe();
+    // The sender is the watch's own, so waiting cannot fail.
+    let _ = pictures
+        .wait_for(|_| cluster.snapshot().has_group_configs() == kept_here)
+        .await;
+}
+
 /// Follows changes. What cannot be read now stays as it was.
 pub(super) async fn follow(
     upstream: Upstream,
@@ -77,8 +116,10 @@ pub(super) async fn follow(
             () = stop.draining().begun() => return,
             () = tokio::time::sleep(REFRESH) => {}
             () = upstream.cluster().configs_changed() => tokio::time::sleep(SETTLES).await,
+            () = place_changed(upstream.cluster(), current.keeps_group_configs) => {}
         }
         let mut next = Settings::clone(&current);
+        next.keeps_group_configs = !upstream.cluster().snapshot().has_group_configs();
         match upstream
             .broker_settings()
             .await
@@ -88,14 +129,18 @@ pub(super) async fn follow(
                 next = Settings {
                     group_configs: next.group_configs,
                     coordinator_assigned: next.coordinator_assigned,
+                    keeps_group_configs: next.keeps_group_configs,
                     ..settings
                 };
             }
             Ok(Err(problems)) => tracing::warn!("the brokers' settings are not taken over: {}", problems.join("; ")),
             Err(error) => tracing::debug!("cannot read the brokers' settings: {error}"),
         }
-        match upstream.group_configs().await {
+        match group_configs(&upstream, &coordinator).await {
             Ok(configs) => next.group_configs = Arc::new(configs),
+            Err(error @ UpstreamError::Refused { .. }) => {
+                tracing::warn!("cannot read the settings of single groups: {error}");
+            }
             Err(error) => tracing::debug!("cannot read the settings of single groups: {error}"),
         }
         if next != *current {

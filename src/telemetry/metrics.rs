@@ -384,7 +384,10 @@ impl CoordinatorMetrics {
             | Event::ComputationFellBack { .. }
             | Event::ExternalAssignorRegistered { .. }
             | Event::ExternalAssignorGone { .. }
-            | Event::GroupConverted { .. } => {}
+            | Event::GroupConverted { .. }
+            // An admin's doing, which the log tells.
+            | Event::GroupConfigChanged { .. }
+            | Event::GroupConfigsPassedOver { .. } => {}
             Event::OffsetsCommitted { count } => self.offsets_committed.inc_by(*count as u64),
             Event::OffsetsExpired { count } => self.offsets_expired.inc_by(*count as u64),
             Event::OffsetsDeleted { count } => self.offsets_deleted.inc_by(*count as u64),

@@ -38,6 +38,8 @@ use crate::coordinator::input::DeletedTopic;
 use crate::coordinator::request::Text;
 pub use crate::coordinator::topics::{Topic, Topics};
 
+use crate::wire::api::DESCRIBE_CONFIGS;
+
 use lookup::{Lookup, TopicKey};
 pub use racks::Racks;
 use shared::Shared;
@@ -73,6 +75,16 @@ impl Cluster {
             Some(id) => checks(&id),
             None => self.nodes.is_empty() || self.nodes.keys().any(checks),
         }
+    }
+}
+
+impl Cluster {
+    /// Whether groups can be given settings of their own there (resource GROUP, Kafka 4.0). Brokers that know how have left the
+    /// first version of DescribeConfigs behind (KIP-896). During an upgrade, once every node does.
+    #[must_use]
+    pub fn has_group_configs(&self) -> bool {
+        let mut known = self.nodes.keys().filter_map(|id| self.versions.get(id));
+        known.all(|node| node.apis.get(&DESCRIBE_CONFIGS).is_some_and(|(min, _)| *min > 0))
     }
 }
 

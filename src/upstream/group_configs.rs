@@ -1,5 +1,5 @@
 //! What single groups were given for themselves (resource GROUP of IncrementalAlterConfigs), read back from the upstream. Brokers
-//! from 4.1 on tell which groups those are; older ones are taken to have none.
+//! from 4.1 on tell which groups those are, 4.0 has to be asked about each, older ones have none.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,8 +12,8 @@ use kafka_protocol::protocol::StrBytes;
 use super::UpstreamError;
 use super::cluster::ClusterWatch;
 use super::node::Node;
+use crate::coordinator::group_config::{GroupConfig, GroupSetting};
 use crate::coordinator::request::Text;
-use crate::coordinator::settings::GroupConfig;
 use crate::wire::error_code::ErrorCode;
 
 /// The resource type of a group.
@@ -27,53 +27,93 @@ const LEAST_DESCRIBE: i16 = 1;
 /// Groups of one question.
 const AT_ONCE: usize = 500;
 
-const SESSION_TIMEOUT: &str = "consumer.session.timeout.ms";
-const HEARTBEAT_INTERVAL: &str = "consumer.heartbeat.interval.ms";
-const ASSIGNMENT_INTERVAL: &str = "consumer.assignment.interval.ms";
+/// What is missing where nothing is told.
+const HINT: &str = "; grant Convoke's own user DescribeConfigs on the cluster and on every group";
 
-/// Asks any node for the settings of all groups that have some.
+/// Asks any node for the settings of all groups that have some; `None` where it cannot tell which groups those are.
 ///
 /// # Errors
 /// Why the node did not tell; a missing right is named.
-pub(super) async fn ask(cluster: &ClusterWatch) -> Result<BTreeMap<Text, GroupConfig>, UpstreamError> {
+pub(super) async fn ask(cluster: &ClusterWatch) -> Result<Option<BTreeMap<Text, GroupConfig>>, UpstreamError> {
+    if !cluster.snapshot().has_group_configs() {
+        return Ok(Some(BTreeMap::new()));
+    }
     let node = cluster.any_node().await?;
+    match list(&node).await? {
+        Some(groups) => configs(&node, &groups).await.map(Some),
+        None => Ok(None),
+    }
+}
+
+/// Asks any node for the settings of these groups.
+///
+/// # Errors
+/// As [`ask`].
+pub(super) async fn ask_about(
+    cluster: &ClusterWatch,
+    group_ids: &[Text],
+) -> Result<BTreeMap<Text, GroupConfig>, UpstreamError> {
+    if group_ids.is_empty() {
+        return Ok(BTreeMap::new());
+    }
+    let node = cluster.any_node().await?;
+    let groups = group_ids
+        .iter()
+        .map(|group_id| StrBytes::from_string(group_id.to_string()));
+    configs(&node, &groups.collect::<Vec<_>>()).await
+}
+
+/// The settings of those of the groups that have some.
+async fn configs(node: &Arc<Node>, groups: &[StrBytes]) -> Result<BTreeMap<Text, GroupConfig>, UpstreamError> {
     let mut configs = BTreeMap::new();
-    for groups in list(&node).await?.chunks(AT_ONCE) {
-        for result in describe(&node, groups).await? {
+    let mut told = groups.is_empty();
+    for groups in groups.chunks(AT_ONCE) {
+        for result in describe(node, groups).await? {
             if ErrorCode(result.error_code).is_none() {
-                configs.insert(Text::from(result.resource_name.as_str()), config(&result));
+                told = true;
+                let config = config(&result);
+                if !config.is_empty() {
+                    configs.insert(Text::from(result.resource_name.as_str()), config);
+                }
             }
         }
     }
-    Ok(configs)
+    match told {
+        true => Ok(configs),
+        false => Err(refused(node, "DescribeConfigs", ErrorCode::GROUP_AUTHORIZATION_FAILED)),
+    }
 }
 
-/// The groups that have settings of their own.
-async fn list(node: &Arc<Node>) -> Result<Vec<StrBytes>, UpstreamError> {
+fn refused(node: &Node, api: &'static str, error: ErrorCode) -> UpstreamError {
+    UpstreamError::Refused {
+        address: node.address().to_owned(),
+        api,
+        error,
+        hint: HINT.to_owned(),
+    }
+}
+
+/// The groups that have settings of their own; `None` from a node that cannot tell.
+async fn list(node: &Arc<Node>) -> Result<Option<Vec<StrBytes>>, UpstreamError> {
     let request = ListConfigResourcesRequest::default().with_resource_types(vec![GROUP]);
     let answer = match node.call(LEAST_LIST, &request).await {
         Ok(answer) => answer,
-        Err(UpstreamError::Refused { error, .. }) if error == ErrorCode::UNSUPPORTED_VERSION => return Ok(Vec::new()),
+        Err(UpstreamError::Refused { error, .. }) if error == ErrorCode::UNSUPPORTED_VERSION => return Ok(None),
         Err(error) => return Err(error),
     };
     let error = ErrorCode(answer.error_code);
     if !error.is_none() {
-        return Err(UpstreamError::Refused {
-            address: node.address().to_owned(),
-            api: "ListConfigResources",
-            error,
-            hint: "; grant Convoke's own user DescribeConfigs on the cluster and on every group".to_owned(),
-        });
+        return Err(refused(node, "ListConfigResources", error));
     }
     let groups = answer
         .config_resources
         .into_iter()
         .filter(|resource| resource.resource_type == GROUP);
-    Ok(groups.map(|resource| resource.resource_name).collect())
+    Ok(Some(groups.map(|resource| resource.resource_name).collect()))
 }
 
 async fn describe(node: &Arc<Node>, groups: &[StrBytes]) -> Result<Vec<DescribeConfigsResult>, UpstreamError> {
-    let keys = [SESSION_TIMEOUT, HEARTBEAT_INTERVAL, ASSIGNMENT_INTERVAL].map(StrBytes::from_static_str);
+    let keys = GroupSetting::ALL.map(|setting| StrBytes::from_static_str(setting.name()));
     let resources = groups.iter().map(|group| {
         DescribeConfigsResource::default()
             .with_resource_type(GROUP)
@@ -92,13 +132,10 @@ fn config(result: &DescribeConfigsResult) -> GroupConfig {
         .filter(|config| config.config_source == GROUP_CONFIG);
     let mut own = GroupConfig::default();
     for config in set {
-        let slot = match config.name.as_str() {
-            SESSION_TIMEOUT => &mut own.session_timeout_ms,
-            HEARTBEAT_INTERVAL => &mut own.heartbeat_interval_ms,
-            ASSIGNMENT_INTERVAL => &mut own.assignment_interval_ms,
-            _ => continue,
-        };
-        *slot = config.value.as_ref().and_then(|value| value.trim().parse().ok());
+        if let Some(setting) = GroupSetting::find(&config.name) {
+            let value = config.value.as_ref().and_then(|value| value.trim().parse().ok());
+            own.set(setting, value);
+        }
     }
     own
 }
@@ -118,8 +155,8 @@ mod tests {
                 .with_config_source(source)
         };
         let result = DescribeConfigsResult::default().with_configs(vec![
-            config_of(SESSION_TIMEOUT, "50000", GROUP_CONFIG),
-            config_of(HEARTBEAT_INTERVAL, "5000", 5),
+            config_of(GroupSetting::SessionTimeout.name(), "50000", GROUP_CONFIG),
+            config_of(GroupSetting::HeartbeatInterval.name(), "5000", 5),
             config_of("share.session.timeout.ms", "1", GROUP_CONFIG),
         ]);
         let expected = GroupConfig {

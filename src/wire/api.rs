@@ -12,6 +12,8 @@ pub enum Route {
     Rewrite,
     /// The request ends here.
     Own,
+    /// Goes up untouched, but for what it says about groups that are coordinated here, where the upstream has no place for it.
+    Split,
     /// Never offered; a client that sends it all the same is treated as Kafka treats an unknown API.
     Refuse,
 }
@@ -149,6 +151,10 @@ const fn own(key: i16, name: &'static str, versions: (i16, i16), flexible: i16, 
     row(key, name, versions, flexible, Route::Own, why)
 }
 
+const fn split(key: i16, name: &'static str, versions: (i16, i16), flexible: i16) -> Api {
+    row(key, name, versions, flexible, Route::Split, GROUP_CONFIGS)
+}
+
 const fn refuse(key: i16, name: &'static str, versions: (i16, i16), flexible: i16, why: &'static str) -> Api {
     row(key, name, versions, flexible, Route::Refuse, why)
 }
@@ -161,6 +167,8 @@ const GROUP: &str = "the coordinator of owned groups answers";
 const ASSIGNOR: &str = "client-side assignors (KIP-848): Kafka gave it no key and no broker has it, so a private key; being listed tells a client that \
                         ClientAssignors in its heartbeats are understood";
 const DELEGATED: &str = "share and streams groups stay with the upstream";
+const GROUP_CONFIGS: &str = "brokers before 4.0 have no settings of groups, which are then kept here; those of BROKER resources name \
+                             listeners as text: content, which no client dials";
 const SHARE_STATE: &str = "spoken between brokers on their own listener; no client sends it";
 const CONTROLLER: &str = "controller listeners only; a broker's client listener does not know it";
 const REMOVED: &str = "between ZooKeeper-era brokers; Kafka 4.0 removed it";
@@ -207,8 +215,8 @@ pub static APIS: &[Api] = &[
     forward(29, "DescribeAcls", (0, 3), 2, PLAIN),
     forward(30, "CreateAcls", (0, 3), 2, PLAIN),
     forward(31, "DeleteAcls", (0, 3), 2, PLAIN),
-    forward(32, "DescribeConfigs", (0, 4), 4, "settings of BROKER resources name listeners as text: content, which no client dials"),
-    forward(33, "AlterConfigs", (0, 2), 2, PLAIN),
+    split(32, "DescribeConfigs", (0, 4), 4),
+    split(33, "AlterConfigs", (0, 2), 2),
     forward(34, "AlterReplicaLogDirs", (0, 2), 2, PLAIN),
     forward(35, "DescribeLogDirs", (0, 5), 2, PLAIN),
     forward(36, "SaslAuthenticate", (0, 2), 2, "the upstream authenticates"),
@@ -219,7 +227,7 @@ pub static APIS: &[Api] = &[
     forward(41, "DescribeDelegationToken", (0, 3), 2, PLAIN),
     own(42, "DeleteGroups", (0, 3), 2, GROUP),
     forward(43, "ElectLeaders", (0, 2), 2, PLAIN),
-    forward(44, "IncrementalAlterConfigs", (0, 1), 1, PLAIN),
+    split(44, "IncrementalAlterConfigs", (0, 1), 1),
     forward(45, "AlterPartitionReassignments", (0, 1), 0, PLAIN),
     forward(46, "ListPartitionReassignments", (0, 0), 0, PLAIN),
     own(47, "OffsetDelete", (0, 0), NEVER, GROUP),

@@ -2,13 +2,14 @@
 
 use bytes::{Bytes, BytesMut};
 use kafka_protocol::messages::{
-    ApiVersionsResponse, ConsumerGroupDescribeRequest, ConsumerGroupDescribeResponse, ConsumerGroupHeartbeatRequest,
-    ConsumerGroupHeartbeatResponse, DeleteGroupsRequest, DescribeClusterResponse, DescribeConfigsResponse,
-    DescribeGroupsRequest, DescribeGroupsResponse, DescribeQuorumResponse, FetchResponse, FindCoordinatorRequest,
-    FindCoordinatorResponse, HeartbeatRequest, JoinGroupRequest, LeaveGroupRequest, ListConfigResourcesResponse,
-    ListGroupsRequest, ListGroupsResponse, MetadataResponse, OffsetCommitRequest, OffsetCommitResponse,
-    OffsetDeleteRequest, OffsetFetchRequest, OffsetFetchResponse, ProduceResponse, SaslAuthenticateResponse,
-    SaslHandshakeResponse, SyncGroupRequest,
+    AlterConfigsRequest, AlterConfigsResponse, ApiVersionsResponse, ConsumerGroupDescribeRequest,
+    ConsumerGroupDescribeResponse, ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse, DeleteGroupsRequest,
+    DescribeClusterResponse, DescribeConfigsRequest, DescribeConfigsResponse, DescribeGroupsRequest,
+    DescribeGroupsResponse, DescribeQuorumResponse, FetchResponse, FindCoordinatorRequest, FindCoordinatorResponse,
+    HeartbeatRequest, IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse, JoinGroupRequest,
+    LeaveGroupRequest, ListConfigResourcesResponse, ListGroupsRequest, ListGroupsResponse, MetadataResponse,
+    OffsetCommitRequest, OffsetCommitResponse, OffsetDeleteRequest, OffsetFetchRequest, OffsetFetchResponse,
+    ProduceResponse, SaslAuthenticateResponse, SaslHandshakeResponse, SyncGroupRequest,
 };
 use kafka_protocol::protocol::{Decodable, Encodable};
 
@@ -127,12 +128,15 @@ macro_rules! guarded {
 }
 
 guarded! {
+    GuardedRequest: AlterConfigsRequest, ALTER_CONFIGS_REQUEST;
     GuardedRequest: ConsumerGroupDescribeRequest, CONSUMER_GROUP_DESCRIBE_REQUEST;
     GuardedRequest: ConsumerGroupHeartbeatRequest, CONSUMER_GROUP_HEARTBEAT_REQUEST;
     GuardedRequest: DeleteGroupsRequest, DELETE_GROUPS_REQUEST, since 3: newest::delete_groups::decode_request;
+    GuardedRequest: DescribeConfigsRequest, DESCRIBE_CONFIGS_REQUEST;
     GuardedRequest: DescribeGroupsRequest, DESCRIBE_GROUPS_REQUEST;
     GuardedRequest: FindCoordinatorRequest, FIND_COORDINATOR_REQUEST;
     GuardedRequest: HeartbeatRequest, HEARTBEAT_REQUEST;
+    GuardedRequest: IncrementalAlterConfigsRequest, INCREMENTAL_ALTER_CONFIGS_REQUEST;
     GuardedRequest: JoinGroupRequest, JOIN_GROUP_REQUEST;
     GuardedRequest: LeaveGroupRequest, LEAVE_GROUP_REQUEST;
     GuardedRequest: ListGroupsRequest, LIST_GROUPS_REQUEST;
@@ -140,6 +144,7 @@ guarded! {
     GuardedRequest: OffsetDeleteRequest, OFFSET_DELETE_REQUEST;
     GuardedRequest: OffsetFetchRequest, OFFSET_FETCH_REQUEST, since 10: newest::offset_fetch::decode_request;
     GuardedRequest: SyncGroupRequest, SYNC_GROUP_REQUEST;
+    GuardedResponse: AlterConfigsResponse, ALTER_CONFIGS_RESPONSE;
     GuardedResponse: ApiVersionsResponse, API_VERSIONS_RESPONSE, since 5: newest::api_versions::decode_response;
     GuardedResponse: ConsumerGroupDescribeResponse, CONSUMER_GROUP_DESCRIBE_RESPONSE;
     GuardedResponse: ConsumerGroupHeartbeatResponse, CONSUMER_GROUP_HEARTBEAT_RESPONSE;
@@ -149,6 +154,7 @@ guarded! {
     GuardedResponse: DescribeQuorumResponse, DESCRIBE_QUORUM_RESPONSE;
     GuardedResponse: FetchResponse, FETCH_RESPONSE;
     GuardedResponse: FindCoordinatorResponse, FIND_COORDINATOR_RESPONSE;
+    GuardedResponse: IncrementalAlterConfigsResponse, INCREMENTAL_ALTER_CONFIGS_RESPONSE;
     GuardedResponse: ListConfigResourcesResponse, LIST_CONFIG_RESOURCES_RESPONSE;
     GuardedResponse: ListGroupsResponse, LIST_GROUPS_RESPONSE;
     GuardedResponse: MetadataResponse, METADATA_RESPONSE;

@@ -27,6 +27,7 @@ impl ErrorCode {
     pub const CLUSTER_AUTHORIZATION_FAILED: Self = Self(31);
     pub const ILLEGAL_SASL_STATE: Self = Self(34);
     pub const UNSUPPORTED_VERSION: Self = Self(35);
+    pub const INVALID_CONFIG: Self = Self(40);
     pub const INVALID_REQUEST: Self = Self(42);
     pub const POLICY_VIOLATION: Self = Self(44);
     pub const NON_EMPTY_GROUP: Self = Self(68);

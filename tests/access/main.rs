@@ -3,6 +3,7 @@
 
 mod answers;
 mod client;
+mod group_configs;
 mod odd;
 mod questions;
 mod rules;

@@ -66,6 +66,7 @@ const READ: i8 = 3;
 const DELETE: i8 = 6;
 const DESCRIBE: i8 = 8;
 const DESCRIBE_CONFIGS: i8 = 10;
+const ALTER_CONFIGS: i8 = 11;
 const DENY: i8 = 2;
 const ALLOW: i8 = 3;
 
@@ -150,6 +151,23 @@ pub async fn allow_reading(admin: &Client, user: &'static str, group_id: &str) -
 /// Denies a user reading a group.
 pub async fn deny_reading(admin: &Client, user: &'static str, group_id: &str) -> Result<()> {
     add(admin, vec![creation(&rule(user, DENY, READ, group("")), group_id)]).await
+}
+
+/// Lets a user see and change what a group was given for itself.
+pub async fn allow_configs_of_group(admin: &Client, user: &'static str, group_id: &'static str) -> Result<()> {
+    let rules = [DESCRIBE_CONFIGS, ALTER_CONFIGS].map(|operation| rule(user, ALLOW, operation, group(group_id)));
+    add(admin, rules.map(|rule| creation(&rule, group_id)).to_vec()).await
+}
+
+/// Lets a user see and change the settings of the cluster, and know of some groups.
+pub async fn allow_configs_of_cluster(admin: &Client, user: &'static str, group_ids: &[&'static str]) -> Result<()> {
+    let cluster = (CLUSTER, LITERAL, "kafka-cluster");
+    let of_cluster = [DESCRIBE_CONFIGS, ALTER_CONFIGS].map(|operation| rule(user, ALLOW, operation, cluster));
+    let of_groups = group_ids
+        .iter()
+        .map(|group_id| rule(user, ALLOW, DESCRIBE, group(group_id)));
+    let rules = of_cluster.into_iter().chain(of_groups);
+    add(admin, rules.map(|rule| creation(&rule, rule.resource.2)).collect()).await
 }
 
 async fn add(admin: &Client, creations: Vec<AclCreation>) -> Result<()> {

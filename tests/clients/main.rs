@@ -8,6 +8,7 @@
 mod admin;
 mod admin_calls;
 mod cluster_wide;
+mod group_configs;
 mod member;
 mod mixed;
 mod other_groups;
@@ -172,6 +173,8 @@ fn plans() -> Vec<Plan> {
         plan("on 4.4.0", &newest, consumer_group_trials()),
         plan("on 3.8.1", &Options::new("3.8.1"), consumer_group_trials()),
         plan("on 4.4.0", &newest, whole_cluster_trials()),
+        // These do not tell which groups have settings of their own.
+        plan("on 4.0.0", &Options::new("4.0.0"), group_configs::all()),
         plan(
             "on 3.8.1",
             &Options::new("3.8.1"),
@@ -204,6 +207,7 @@ fn consumer_group_trials() -> Vec<Trial> {
         "kafka-consumer-groups of 4.4.0 shows a consumer group",
         scenario::consumer_groups::tool_shows_the_group,
     ));
+    trials.extend(group_configs::all());
     trials
 }
 

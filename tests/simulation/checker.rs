@@ -99,6 +99,7 @@ impl Checker {
                 Record::GroupOwned { group_id, value: None } => {
                     self.marked.remove(group_id);
                 }
+                Record::GroupConfig { .. } => {}
             }
         }
         self.epochs.check_holders()

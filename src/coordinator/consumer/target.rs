@@ -13,6 +13,7 @@ use super::heartbeat::heartbeat_refusal;
 use crate::coordinator::assignor::{Assignor, AssignorError, GroupSpec, MemberSpec};
 use crate::coordinator::context::Context;
 use crate::coordinator::event::Event;
+use crate::coordinator::group_config::GroupSetting;
 use crate::coordinator::input::Ticket;
 use crate::coordinator::partitions::Partitions;
 use crate::coordinator::record::{ConsumerGroupRecord, TargetAssignmentValue};
@@ -21,9 +22,6 @@ use crate::coordinator::settings::Settings;
 use crate::coordinator::timer::GroupTimer;
 use crate::wire::error_code::ErrorCode;
 
-/// How long targets are apart at least where nobody has set anything, in milliseconds. Kafka's default is a second; this is
-/// enough to place members together that join together.
-const ASSIGNMENT_INTERVAL_MS: i32 = 100;
 /// How long nothing has to change before a target is computed, in milliseconds.
 const QUIET_MS: u64 = 20;
 /// How long changes may put a computation off, in milliseconds.
@@ -208,7 +206,7 @@ impl ConsumerGroup {
     /// How long targets are apart at least, in milliseconds.
     fn assignment_interval_ms(&self, settings: &Settings) -> u64 {
         let interval_ms = settings.consumer_assignment_interval_ms(&self.id);
-        u64::try_from(interval_ms.unwrap_or(ASSIGNMENT_INTERVAL_MS)).unwrap_or(0)
+        u64::try_from(interval_ms.unwrap_or(GroupSetting::AssignmentInterval.default_value())).unwrap_or(0)
     }
 
     /// What most members ask for, else the first that is configured.

@@ -7,6 +7,7 @@ use proptest::prelude::*;
 use uuid::Uuid;
 
 use super::*;
+use crate::coordinator::group_config::{GroupConfig, GroupSetting};
 
 /// Made by Kafka 4.4.0's own classes: see `tests/golden/CoordinatorRecords.java`.
 const GOLDEN: &str = include_str!("../../../tests/golden/coordinator_records.txt");
@@ -216,8 +217,54 @@ fn our_own_mark_survives_a_round_trip() {
 }
 
 #[test]
+fn a_groups_own_settings_survive_a_round_trip() {
+    let mut config = GroupConfig::default();
+    for (place, setting) in GroupSetting::ALL.into_iter().enumerate() {
+        let record = Record::GroupConfig {
+            group_id: "g".into(),
+            value: Some(GroupConfigValue { config }),
+        };
+        let raw = record.to_raw();
+        assert_eq!(raw.key[..], [&10_002_i16.to_be_bytes()[..], &[0, 1, b'g']].concat());
+        assert_eq!(Record::from_raw(&raw), Ok(Some(record)));
+        assert_eq!(key_group_id(&raw.key).as_deref(), Ok("g"));
+        config.set(setting, i32::try_from(place).ok());
+    }
+    let tombstone = Record::GroupConfig {
+        group_id: "g".into(),
+        value: None,
+    };
+    assert_eq!(Record::from_raw(&tombstone.to_raw()), Ok(Some(tombstone)));
+}
+
+#[test]
+fn a_setting_of_a_newer_convoke_is_left_out() {
+    let config = GroupConfig {
+        session_timeout_ms: Some(50_000),
+        ..GroupConfig::default()
+    };
+    let value = |config| {
+        let record = Record::GroupConfig {
+            group_id: "g".into(),
+            value: Some(GroupConfigValue { config }),
+        };
+        record.to_raw()
+    };
+    let mut raw = value(config);
+    let renamed = raw.value.take().map(|bytes| {
+        let mut bytes = bytes.to_vec();
+        // The first letter of the first name: after the version, the number of settings and the length.
+        bytes[4] = b'x';
+        Bytes::from(bytes)
+    });
+    raw.value = renamed;
+    let read = Record::from_raw(&raw).map(|record| record.map(|record| record.to_raw()));
+    assert_eq!(read, Ok(Some(value(GroupConfig::default()))));
+}
+
+#[test]
 fn unknown_key_types_are_skipped() {
-    for key_type in [-1, 9, 15, 17, 23, 10_000, 10_002, i16::MAX] {
+    for key_type in [-1, 9, 15, 17, 23, 10_000, 10_003, i16::MAX] {
         let raw = RawRecord {
             key: Bytes::copy_from_slice(&key_type.to_be_bytes()),
             value: Some(Bytes::from_static(b"whatever")),
@@ -335,7 +382,7 @@ fn a_text_kafka_could_not_read_is_cut_at_a_character() {
 proptest! {
     #[test]
     fn any_bytes_are_read_or_refused(
-        key_type in prop_oneof![0_i16..9, Just(16), Just(10_001)],
+        key_type in prop_oneof![0_i16..9, Just(16), Just(10_001), Just(10_002)],
         key in proptest::collection::vec(any::<u8>(), 0..40),
         version in 0_i16..6,
         value in proptest::collection::vec(any::<u8>(), 0..200),

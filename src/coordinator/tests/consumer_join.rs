@@ -40,6 +40,7 @@ fn kind(record: &Record) -> &'static str {
             ConsumerGroupRecord::Regex { .. } => "regex",
         },
         Record::GroupOwned { .. } => "owned",
+        Record::GroupConfig { .. } => "config",
         Record::GroupMetadata { .. } => "classic",
         Record::OffsetCommit { .. } => "offset",
     }

@@ -6,9 +6,10 @@ use std::sync::Arc;
 use super::consumer_client::{Client, T, U, at_once, beat_of, join_of, settle, shard_with, topics};
 use super::group_test::GroupTest;
 use crate::coordinator::event::Event;
+use crate::coordinator::group_config::GroupConfig;
 use crate::coordinator::input::Ticket;
 use crate::coordinator::request::{ConsumerGroupHeartbeatRequest, Response};
-use crate::coordinator::settings::{GroupConfig, Settings};
+use crate::coordinator::settings::Settings;
 use crate::wire::error_code::ErrorCode;
 
 fn with_interval(interval_ms: i32) -> GroupTest {

@@ -7,7 +7,7 @@
 //! | DELETE of such a group | OffsetDelete of nothing | as above |
 //! | DESCRIBE of topics | Metadata v8-10 with authorized operations | the operations |
 //! | READ of topics | Fetch v4-12 of a partition that no topic has | any error but `TOPIC_AUTHORIZATION_FAILED` |
-//! | DESCRIBE of the cluster | Metadata v8-10 with the cluster's authorized operations | the operations |
+//! | DESCRIBE, DESCRIBE_CONFIGS, ALTER_CONFIGS of the cluster | Metadata v8-10 with the cluster's authorized operations | the operations |
 //!
 //! They answer alike for what exists and for what does not. Metadata tells READ of topics as well, but describes each of their
 //! partitions, and hides READ behind a denied DESCRIBE, which Fetch does not.
@@ -200,15 +200,15 @@ async fn readable_topics(
     Ok(topics.collect())
 }
 
-/// Whether the user may do it with the cluster.
-pub(super) async fn cluster(call: &Call<'_>, upstream: &mut impl ClientUpstream) -> Result<Told, ErrorCode> {
+/// The operations that the user may do with the cluster, each the bit of its code.
+pub(super) async fn cluster_operations(call: &Call<'_>, upstream: &mut impl ClientUpstream) -> Result<i32, ErrorCode> {
     let request = MetadataRequest::default()
         .with_topics(Some(Vec::new()))
         .with_include_cluster_authorized_operations(true);
     let response = metadata(call, upstream, request).await?;
     match response.cluster_authorized_operations {
         NOT_TOLD => Err(ErrorCode::COORDINATOR_NOT_AVAILABLE),
-        operations => Ok(Told::set(operations)),
+        operations => Ok(operations),
     }
 }
 

@@ -164,7 +164,9 @@ fn forwarded_and_owned_apis_are_offered_as_far_as_the_upstream_has_them() {
                 Route::Refuse => assert_eq!(offered, None, "{}", api.name),
                 _ if api.key == api::API_VERSIONS => assert_eq!(offered, Some((0, 5))),
                 _ if CONSUMER_GROUPS.contains(&api.key) => assert_eq!(offered, Some((api.min, api.max)), "{release}"),
-                Route::Forward | Route::Rewrite => assert_eq!(offered, both, "{} of {release}", api.name),
+                Route::Forward | Route::Rewrite | Route::Split => {
+                    assert_eq!(offered, both, "{} of {release}", api.name)
+                }
                 Route::Own => assert_eq!(
                     offered,
                     Some(both.unwrap_or((api.min, api.max))),

@@ -20,7 +20,7 @@ use super::queue::Queue;
 use super::slot::{Forwarded, Slot};
 use super::splicing::{SPLICE_MIN, Splice, SpliceError, Towards};
 use super::upstream_link::{Purpose, UpstreamLink};
-use crate::handler::Decisions;
+use crate::handler::{self, Decisions};
 use crate::proxy::sasl::{self, NextFrame, Sent};
 use crate::proxy::stop::Begun;
 use crate::proxy::stream::{Behind, ReadSide};
@@ -122,13 +122,20 @@ impl<'a> Requests<'a> {
             return Err(End::client_misbehaved(&error));
         }
         match api.route {
-            Route::Forward | Route::Rewrite => self.forward(request).await,
             Route::Own => self.own(request).await,
+            Route::Split if self.is_looked_into(&request) => self.own(request).await,
+            Route::Forward | Route::Rewrite | Route::Split => self.forward(request).await,
             Route::Refuse => Err(End::new(
                 CloseReason::UnsupportedApi,
                 format!("{} is not offered", api.name),
             )),
         }
+    }
+
+    /// Whether the request may name what is answered here. One that is too long to be held goes up, where that is refused.
+    fn is_looked_into(&self, request: &Request) -> bool {
+        let fits = request.size - LENGTH_SIZE <= self.ctx.services.limits.owned_request_max;
+        fits && handler::splits(&request.head, &self.ctx.services.cluster.snapshot())
     }
 
     /// The next request, once enough of it is there to route it.

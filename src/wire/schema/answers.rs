@@ -221,6 +221,32 @@ pub static DESCRIBE_CONFIGS_RESPONSE: Schema = Schema {
     ],
 };
 
+/// One resource of an answer to AlterConfigs or IncrementalAlterConfigs.
+const ALTERED: &[Field] = &[
+    int16("error_code"),
+    string("error_message").nullable(),
+    int8("resource_type"),
+    string("resource_name"),
+];
+
+pub static ALTER_CONFIGS_RESPONSE: Schema = Schema {
+    api_key: 33,
+    name: "AlterConfigs response",
+    min: 0,
+    max: 2,
+    flexible_since: 2,
+    fields: &[int32("throttle_time_ms"), structs("responses", ALTERED)],
+};
+
+pub static INCREMENTAL_ALTER_CONFIGS_RESPONSE: Schema = Schema {
+    api_key: 44,
+    name: "IncrementalAlterConfigs response",
+    min: 0,
+    max: 1,
+    flexible_since: 1,
+    fields: &[int32("throttle_time_ms"), structs("responses", ALTERED)],
+};
+
 pub static SASL_AUTHENTICATE_RESPONSE: Schema = Schema {
     api_key: 36,
     name: "SaslAuthenticate response",

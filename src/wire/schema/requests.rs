@@ -187,6 +187,45 @@ pub static API_VERSIONS_REQUEST: Schema = Schema {
     ],
 };
 
+pub static DESCRIBE_CONFIGS_REQUEST: Schema = Schema {
+    api_key: 32,
+    name: "DescribeConfigs request",
+    min: 1,
+    max: 4,
+    flexible_since: 4,
+    fields: &[
+        structs(
+            "resources",
+            &[
+                int8("resource_type"),
+                string("resource_name"),
+                array("configuration_keys", &Kind::String).nullable(),
+            ],
+        ),
+        boolean("include_synonyms"),
+        boolean("include_documentation").since(3),
+    ],
+};
+
+pub static ALTER_CONFIGS_REQUEST: Schema = Schema {
+    api_key: 33,
+    name: "AlterConfigs request",
+    min: 0,
+    max: 2,
+    flexible_since: 2,
+    fields: &[
+        structs(
+            "resources",
+            &[
+                int8("resource_type"),
+                string("resource_name"),
+                structs("configs", &[string("name"), string("value").nullable()]),
+            ],
+        ),
+        boolean("validate_only"),
+    ],
+};
+
 pub static DELETE_GROUPS_REQUEST: Schema = Schema {
     api_key: 42,
     name: "DeleteGroups request",
@@ -194,6 +233,28 @@ pub static DELETE_GROUPS_REQUEST: Schema = Schema {
     max: 3,
     flexible_since: 2,
     fields: &[array("groups_names", &Kind::String)],
+};
+
+pub static INCREMENTAL_ALTER_CONFIGS_REQUEST: Schema = Schema {
+    api_key: 44,
+    name: "IncrementalAlterConfigs request",
+    min: 0,
+    max: 1,
+    flexible_since: 1,
+    fields: &[
+        structs(
+            "resources",
+            &[
+                int8("resource_type"),
+                string("resource_name"),
+                structs(
+                    "configs",
+                    &[string("name"), int8("config_operation"), string("value").nullable()],
+                ),
+            ],
+        ),
+        boolean("validate_only"),
+    ],
 };
 
 pub static OFFSET_DELETE_REQUEST: Schema = Schema {

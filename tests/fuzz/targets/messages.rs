@@ -126,13 +126,16 @@ fn encode_again<T: Encode>(message: Result<T, WireError>, version: i16) -> Optio
 }
 
 pub static MESSAGES: &[Message] = &[
+    request::<AlterConfigsRequest>(),
     request::<ApiVersionsRequest>(),
     request::<ConsumerGroupDescribeRequest>(),
     request::<ConsumerGroupHeartbeatRequest>(),
     request::<DeleteGroupsRequest>(),
+    request::<DescribeConfigsRequest>(),
     request::<DescribeGroupsRequest>(),
     request::<FindCoordinatorRequest>(),
     request::<HeartbeatRequest>(),
+    request::<IncrementalAlterConfigsRequest>(),
     request::<JoinGroupRequest>(),
     request::<InstallAssignmentRequest>(),
     request::<LeaveGroupRequest>(),
@@ -142,6 +145,7 @@ pub static MESSAGES: &[Message] = &[
     request::<OffsetFetchRequest>(),
     request::<PrepareAssignmentRequest>(),
     request::<SyncGroupRequest>(),
+    response::<AlterConfigsResponse>(),
     response::<ApiVersionsResponse>(),
     response::<ConsumerGroupDescribeResponse>(),
     response::<ConsumerGroupHeartbeatResponse>(),
@@ -152,6 +156,7 @@ pub static MESSAGES: &[Message] = &[
     response::<DescribeQuorumResponse>(),
     response::<FetchResponse>(),
     response::<FindCoordinatorResponse>(),
+    response::<IncrementalAlterConfigsResponse>(),
     response::<InstallAssignmentResponse>(),
     response::<ListConfigResourcesResponse>(),
     response::<ListGroupsResponse>(),

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use convoke::coordinator::group_config::{GroupConfig, GroupSetting};
 use convoke::coordinator::input::{Input, Now, Ticket};
-use convoke::coordinator::record::{RawRecord, Record, key_group_id};
+use convoke::coordinator::record::{GroupConfigValue, RawRecord, Record, key_group_id};
 use convoke::coordinator::request::{ListGroupsRequest, OffsetDeleteRequest, Request};
 use convoke::coordinator::settings::Settings;
 use convoke::coordinator::shard::{Shard, ShardNumber};
@@ -21,6 +22,7 @@ pub fn targets() -> Vec<Target> {
                 "coordinator/record/codec.rs",
                 "coordinator/record/consumer_assignment.rs",
                 "coordinator/record/consumer_group.rs",
+                "coordinator/record/group_config.rs",
             ],
             seed: Box::new(|random| records(random, 1)),
             run: Box::new(|mut input| {
@@ -40,7 +42,7 @@ pub fn targets() -> Vec<Target> {
     ]
 }
 
-/// So many records that Kafka wrote.
+/// So many records that Kafka wrote, or we.
 fn records(random: &mut Random, count: usize) -> Vec<u8> {
     let golden: Vec<_> = include_str!("../../golden/coordinator_records.txt")
         .lines()
@@ -48,11 +50,29 @@ fn records(random: &mut Random, count: usize) -> Vec<u8> {
         .collect();
     let mut input = Vec::new();
     for _ in 0..count {
+        if random.below(4) == 0 {
+            let RawRecord { key, value } = given(random).to_raw();
+            put_part(&key, &mut input);
+            put_part(&value.unwrap_or_default(), &mut input);
+            continue;
+        }
         let words: Vec<_> = golden[random.below(golden.len())].split(' ').collect();
         put_part(&unhex(words[1]), &mut input);
         put_part(&unhex(words[2].trim_start_matches('-')), &mut input);
     }
     input
+}
+
+/// What a group was given for itself.
+fn given(random: &mut Random) -> Record {
+    let mut config = GroupConfig::default();
+    for setting in GroupSetting::ALL {
+        config.set(setting, (random.below(2) == 0).then_some(i32::from(random.byte())));
+    }
+    Record::GroupConfig {
+        group_id: "g".into(),
+        value: (!config.is_empty()).then_some(GroupConfigValue { config }),
+    }
 }
 
 /// A key and a value, none if it is empty.

@@ -22,11 +22,11 @@ pub(in crate::handler::tests) const DESCRIBE: i32 = 1 << 8;
 /// What the upstream lets the user do, and how it is. Operations are bits, as Kafka writes them.
 #[derive(Default)]
 pub(in crate::handler::tests) struct Rules {
-    pub(super) groups: BTreeMap<&'static str, i32>,
+    pub(in crate::handler::tests) groups: BTreeMap<&'static str, i32>,
     pub(in crate::handler::tests) topics: BTreeMap<&'static str, i32>,
-    pub(super) cluster: i32,
+    pub(in crate::handler::tests) cluster: i32,
     /// What group requests are answered that are authorized, where it is not the coordinator.
-    pub(super) elsewhere: Option<i16>,
+    pub(in crate::handler::tests) elsewhere: Option<i16>,
 }
 
 impl Rules {

@@ -72,7 +72,7 @@ fn every_address_of_a_response_is_rewritten_refused_or_not_the_upstreams() {
         let content = CONTENT.iter().any(|(key, _)| *key == api_key);
         match api.route {
             Route::Refuse => {}
-            Route::Forward | Route::Own => assert!(content, "{path} of {} is passed on", api.name),
+            Route::Forward | Route::Split | Route::Own => assert!(content, "{path} of {} is passed on", api.name),
             Route::Rewrite => {
                 assert_ne!(
                     treatment(api_key, version),
