@@ -45,6 +45,7 @@ use super::input::Ticket;
 use super::partitions::Partitions;
 use super::record::{
     ConsumerGroupMetadataValue, ConsumerGroupRecord, CurrentAssignmentValue, MemberState, Record, ResolvedRegexValue,
+    TargetMemberValue,
 };
 use super::request::Text;
 use super::timer::GroupTimer;
@@ -84,7 +85,7 @@ pub(super) struct ConsumerGroup {
     metadata_hash: i64,
     target_epoch: i32,
     members: Members,
-    targets: BTreeMap<Text, Arc<Partitions>>,
+    targets: BTreeMap<Text, TargetMemberValue>,
     owners: Owners,
     /// What patterns stand for.
     regexes: BTreeMap<Text, ResolvedRegexValue>,
@@ -334,6 +335,11 @@ impl ConsumerGroup {
             group_id: self.id.clone(),
             record,
         }
+    }
+
+    /// What the last target gives to the member.
+    fn target(&self, member_id: &str) -> Option<&Arc<Partitions>> {
+        self.targets.get(member_id).map(|target| &target.partitions)
     }
 
     /// Every join that waits for the next target.

@@ -56,10 +56,10 @@ pub(super) fn upgrade(
     let metadata = ConsumerGroupMetadataValue { epoch, metadata_hash };
     make(&mut group, ConsumerGroupRecord::Metadata(Some(metadata)));
     for (member_id, _, held) in &members {
-        let (member_id, value) = (member_id.clone(), Some(Arc::clone(held)));
+        let (member_id, value) = (member_id.clone(), Some(Arc::clone(held).into()));
         make(&mut group, ConsumerGroupRecord::TargetMember { member_id, value });
     }
-    let target = TargetAssignmentValue { epoch, timestamp_ms: 0 };
+    let target = TargetAssignmentValue::of_server(epoch, 0);
     make(&mut group, ConsumerGroupRecord::Target(Some(target)));
     for (member_id, _, held) in members {
         let current = CurrentAssignmentValue {
@@ -100,6 +100,7 @@ fn immigrant(
         subscribed_topic_regex: "".into(),
         rebalance_timeout_ms: emigrant.rebalance_timeout_ms,
         server_assignor: None,
+        client_assignors: Vec::new(),
         classic: Some(ClassicMemberValue {
             session_timeout_ms: emigrant.session_timeout_ms,
             protocols: emigrant.protocols,

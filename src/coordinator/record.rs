@@ -5,6 +5,7 @@
 //! and, for consumer groups, `ConsumerGroup...Key` and `...Value`.
 //! Every version is read; what is written is what Kafka 4.4 writes, byte for byte.
 
+mod client_assignor;
 mod codec;
 mod consumer_assignment;
 mod consumer_group;
@@ -19,7 +20,7 @@ use super::request::Text;
 pub(crate) use codec::MAX_TEXT_BYTES;
 pub use codec::Problem;
 use codec::{Form, Reader, Writer};
-pub use consumer_assignment::{CurrentAssignmentValue, MemberState};
+pub use consumer_assignment::{CurrentAssignmentValue, MemberState, TargetMemberValue};
 pub use consumer_group::{
     ClassicMemberValue, ConsumerGroupMetadataValue, ConsumerGroupRecord, ConsumerMemberValue, ResolvedRegexValue,
     TargetAssignmentValue,

@@ -176,6 +176,7 @@ fn classic_said(
         subscribed_topic_regex: "".into(),
         rebalance_timeout_ms: request.rebalance_timeout_ms,
         server_assignor: before.and_then(|before| before.server_assignor.clone()),
+        client_assignors: Vec::new(),
         classic: Some(ClassicMemberValue {
             session_timeout_ms: request.session_timeout_ms,
             protocols: request.protocols.clone(),

@@ -124,7 +124,7 @@ impl ConsumerGroup {
     /// Whether nobody holds any more what the member waits for.
     fn is_all_released(&self, member: &Member) -> bool {
         let held = member.current.assigned.partitions();
-        let target = self.targets.get(&member.id).map(|target| target.iter());
+        let target = self.target(&member.id).map(|target| target.iter());
         let mut missing = target
             .into_iter()
             .flatten()

@@ -39,7 +39,7 @@ impl ConsumerGroup {
 
     fn describe_member(&self, member: &Member, topics: &Topics) -> ConsumerGroupMember {
         let said = &member.said;
-        let target = self.targets.get(&member.id);
+        let target = self.target(&member.id);
         ConsumerGroupMember {
             member_id: member.id.clone(),
             group_instance_id: said.instance_id.clone(),
@@ -123,7 +123,7 @@ impl ConsumerGroup {
     /// How many partitions the member is to have and has not.
     fn missing(&self, member: &Member) -> usize {
         let held = member.current.assigned.partitions();
-        let target = self.targets.get(&member.id);
+        let target = self.target(&member.id);
         target.map_or(0, |target| {
             target.iter().filter(|partition| !held.contains(partition)).count()
         })

@@ -49,7 +49,7 @@ impl ConsumerGroup {
     ) -> MemberValue {
         let chosen = classic.protocols.iter().find(|offered| &*offered.name == protocol);
         let nothing = Partitions::default();
-        let target = self.targets.get(&member.id).map_or(&nothing, |target| target);
+        let target = self.target(&member.id).map_or(&nothing, |target| target);
         MemberValue {
             member_id: member.id.clone(),
             group_instance_id: member.said.instance_id.clone(),

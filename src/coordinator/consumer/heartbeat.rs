@@ -260,7 +260,7 @@ impl ConsumerGroup {
             return Ok(false);
         }
         let nothing = Partitions::default();
-        let target = self.targets.get(member_id).map_or(&nothing, |target| target);
+        let target = self.target(member_id).map_or(&nothing, |target| target);
         let step = Step {
             current: &member.current,
             target_epoch: self.target_epoch,

@@ -54,6 +54,7 @@ pub(super) fn nothing_said() -> ConsumerMemberValue {
         subscribed_topic_regex: "".into(),
         rebalance_timeout_ms: -1,
         server_assignor: None,
+        client_assignors: Vec::new(),
         classic: None,
     }
 }

@@ -32,6 +32,7 @@ impl Said {
             || differs_or_none(request.group_instance_id.as_ref(), before.instance_id.as_ref())
             || differs_or_none(request.rack_id.as_ref(), before.rack_id.as_ref())
             || differs_or_none(request.server_assignor.as_ref(), before.server_assignor.as_ref())
+            || differs(request.client_assignors.as_ref(), &before.client_assignors)
             || differs(rebalance_timeout_ms(request).as_ref(), &before.rebalance_timeout_ms)
             || request.client_id != before.client_id
             || request.client_host != before.client_host
@@ -104,6 +105,10 @@ fn merged(before: &ConsumerMemberValue, request: &ConsumerGroupHeartbeatRequest)
             .unwrap_or_else(|| before.subscribed_topic_regex.clone()),
         rebalance_timeout_ms: rebalance_timeout_ms(request).unwrap_or(before.rebalance_timeout_ms),
         server_assignor: or(&request.server_assignor, &before.server_assignor),
+        client_assignors: request
+            .client_assignors
+            .clone()
+            .unwrap_or_else(|| before.client_assignors.clone()),
         classic: None,
     }
 }

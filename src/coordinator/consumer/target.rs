@@ -128,7 +128,7 @@ impl ConsumerGroup {
                 instance_id: said.instance_id.clone(),
                 rack_id: said.rack_id.clone(),
                 topics: ids.clone(),
-                target: self.targets.get(&member.id).unwrap_or(&nothing).clone(),
+                target: self.target(&member.id).unwrap_or(&nothing).clone(),
             });
         }
         for id in known.values().flat_map(|ids| ids.iter()) {
@@ -147,12 +147,13 @@ impl ConsumerGroup {
         let mut moved = 0;
         for (member_id, target) in member_ids.into_iter().zip(targets) {
             let before = self.targets.get(&member_id);
-            if before.is_some_and(|before| Arc::ptr_eq(before, &target) || *before == target) {
+            if before.is_some_and(|before| before.is(&target)) {
                 continue;
             }
+            let before = before.map(|before| &before.partitions);
             let is_new = |partition: &&_| before.is_none_or(|before| !before.contains(partition));
             moved += target.iter().filter(is_new).count();
-            let value = Some(target);
+            let value = Some(target.into());
             self.write(ConsumerGroupRecord::TargetMember { member_id, value }, cx);
         }
         self.install_target(cx.now.wall_ms, cx);
@@ -170,7 +171,7 @@ impl ConsumerGroup {
     fn install_target(&mut self, timestamp_ms: i64, cx: &mut Context<'_>) {
         let epoch = self.epoch;
         self.write(
-            ConsumerGroupRecord::Target(Some(TargetAssignmentValue { epoch, timestamp_ms })),
+            ConsumerGroupRecord::Target(Some(TargetAssignmentValue::of_server(epoch, timestamp_ms))),
             cx,
         );
     }

@@ -262,6 +262,10 @@ impl Writer {
         self.0.put_i8(value);
     }
 
+    pub(super) fn int16(&mut self, value: i16) {
+        self.0.put_i16(value);
+    }
+
     pub(super) fn int32(&mut self, value: i32) {
         self.0.put_i32(value);
     }
@@ -358,10 +362,17 @@ impl Writer {
 
     /// One tagged field with this content.
     pub(super) fn tagged(&mut self, tag: u32, content: &[u8]) {
-        self.varint(1);
-        self.varint(tag);
-        self.varint(u32::try_from(content.len()).unwrap_or(u32::MAX));
-        self.0.put_slice(content);
+        self.tagged_fields(&[(tag, content)]);
+    }
+
+    /// Tagged fields with their contents, in the order of their tags.
+    pub(super) fn tagged_fields(&mut self, fields: &[(u32, &[u8])]) {
+        self.varint(u32::try_from(fields.len()).unwrap_or(u32::MAX));
+        for (tag, content) in fields {
+            self.varint(*tag);
+            self.varint(u32::try_from(content.len()).unwrap_or(u32::MAX));
+            self.0.put_slice(content);
+        }
     }
 }
 

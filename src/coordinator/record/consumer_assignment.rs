@@ -1,9 +1,12 @@
 //! What members of consumer groups are to hold and what they hold: the values of key types 7 and 8.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use uuid::Uuid;
 
 use super::RecordError;
+use super::client_assignor::{METADATA_TAG, METADATA_VERSION_TAG, bytes_to_bytes, whole};
 use super::codec::{Form, Problem, Reader, Writer};
 use super::consumer_group::{end_flexible, version_0};
 use crate::coordinator::held::HeldPartitions;
@@ -91,34 +94,87 @@ impl CurrentAssignmentValue {
     }
 }
 
-pub(super) fn target_to_bytes(target: &Partitions) -> Bytes {
-    let mut out = Writer::new(0, target.len() * 8 + 64);
-    let topics: Vec<(Uuid, Vec<i32>)> = target.by_topic().map(|(id, numbers)| (id, numbers.collect())).collect();
-    out.flexible_length(topics.len());
-    for (topic_id, numbers) in topics {
-        out.uuid(topic_id);
-        out.flexible_int32s(numbers.into_iter());
-        out.no_tagged_fields();
-    }
-    out.no_tagged_fields();
-    out.finish()
+/// What a member is to hold, and what a client-side assignor says to it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TargetMemberValue {
+    pub partitions: Arc<Partitions>,
+    /// Ours, as the next.
+    pub metadata_version: i16,
+    pub metadata: Bytes,
 }
 
-pub(super) fn target_from_bytes(bytes: &[u8]) -> Result<Partitions, RecordError> {
-    let mut value = version_0("ConsumerGroupTargetAssignmentMemberValue", bytes)?;
-    let mut partitions = Vec::new();
-    for _ in 0..value.array_length("topicPartitions", Form::Flexible)? {
-        let topic_id = value.uuid("topicPartitions.topicId")?;
-        let numbers = value.int32s("topicPartitions.partitions")?;
-        partitions.extend(
-            numbers
-                .into_iter()
-                .map(|partition| TopicPartition { topic_id, partition }),
-        );
-        value.tagged_fields(|_, _| Ok(()))?;
+impl From<Arc<Partitions>> for TargetMemberValue {
+    /// Without metadata, as server assignors have none.
+    fn from(partitions: Arc<Partitions>) -> Self {
+        Self {
+            partitions,
+            metadata_version: 0,
+            metadata: Bytes::new(),
+        }
     }
-    end_flexible(&mut value)?;
-    Ok(partitions.into_iter().collect())
+}
+
+impl TargetMemberValue {
+    /// Whether it is these partitions without metadata.
+    pub(in crate::coordinator) fn is(&self, partitions: &Arc<Partitions>) -> bool {
+        self.metadata_version == 0
+            && self.metadata.is_empty()
+            && (Arc::ptr_eq(&self.partitions, partitions) || self.partitions == *partitions)
+    }
+
+    pub(super) fn to_bytes(&self) -> Bytes {
+        let target = &self.partitions;
+        let mut out = Writer::new(0, target.len() * 8 + self.metadata.len() + 64);
+        let topics: Vec<(Uuid, Vec<i32>)> = target.by_topic().map(|(id, numbers)| (id, numbers.collect())).collect();
+        out.flexible_length(topics.len());
+        for (topic_id, numbers) in topics {
+            out.uuid(topic_id);
+            out.flexible_int32s(numbers.into_iter());
+            out.no_tagged_fields();
+        }
+        let version = self.metadata_version.to_be_bytes();
+        let metadata = bytes_to_bytes(&self.metadata);
+        let mut fields: Vec<(u32, &[u8])> = Vec::new();
+        if self.metadata_version != 0 {
+            fields.push((METADATA_VERSION_TAG, &version));
+        }
+        if !self.metadata.is_empty() {
+            fields.push((METADATA_TAG, &metadata));
+        }
+        out.tagged_fields(&fields);
+        out.finish()
+    }
+
+    pub(super) fn from_bytes(bytes: &[u8]) -> Result<Self, RecordError> {
+        let mut value = version_0("ConsumerGroupTargetAssignmentMemberValue", bytes)?;
+        let mut partitions = Vec::new();
+        for _ in 0..value.array_length("topicPartitions", Form::Flexible)? {
+            let topic_id = value.uuid("topicPartitions.topicId")?;
+            let numbers = value.int32s("topicPartitions.partitions")?;
+            partitions.extend(
+                numbers
+                    .into_iter()
+                    .map(|partition| TopicPartition { topic_id, partition }),
+            );
+            value.tagged_fields(|_, _| Ok(()))?;
+        }
+        let mut target = Self::from(Arc::new(partitions.into_iter().collect::<Partitions>()));
+        let message = value.message();
+        value.tagged_fields(|tag, bytes| {
+            match tag {
+                METADATA_VERSION_TAG => {
+                    target.metadata_version = whole(message, bytes, |content| content.int16("metadataVersion"))?;
+                }
+                METADATA_TAG => {
+                    target.metadata = whole(message, bytes, |content| content.bytes("metadata", Form::Flexible))?;
+                }
+                _ => {}
+            }
+            Ok(())
+        })?;
+        value.end()?;
+        Ok(target)
+    }
 }
 
 const ASSIGNMENT_EPOCHS_TAG: u32 = 0;

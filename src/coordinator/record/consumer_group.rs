@@ -4,11 +4,14 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
+use super::client_assignor::{
+    ASSIGNOR_ERROR_TAG, ASSIGNOR_NAME_TAG, CLIENT_ASSIGNORS_TAG, assignors_from_bytes, assignors_to_bytes,
+    name_from_bytes, text_to_bytes, whole,
+};
 use super::codec::{Form, Problem, Reader, Writer};
-use super::consumer_assignment::{CurrentAssignmentValue, target_from_bytes, target_to_bytes};
+use super::consumer_assignment::{CurrentAssignmentValue, TargetMemberValue};
 use super::{RawRecord, RecordError, group_key, key_type};
-use crate::coordinator::partitions::Partitions;
-use crate::coordinator::request::{Protocol, Text};
+use crate::coordinator::request::{ClientAssignor, Protocol, Text};
 use crate::coordinator::topic_names::TopicNames;
 
 /// One change of a consumer group. `None` is the tombstone.
@@ -28,7 +31,7 @@ pub enum ConsumerGroupRecord {
     /// Key type 7: what a member is to hold.
     TargetMember {
         member_id: Text,
-        value: Option<Arc<Partitions>>,
+        value: Option<TargetMemberValue>,
     },
     /// Key type 8: what a member holds.
     CurrentAssignment {
@@ -63,6 +66,8 @@ pub struct ConsumerMemberValue {
     /// -1 when it never said.
     pub rebalance_timeout_ms: i32,
     pub server_assignor: Option<Text>,
+    /// In its order of preference. Ours.
+    pub client_assignors: Vec<ClientAssignor>,
     /// Of a member that speaks the classic protocol.
     pub classic: Option<ClassicMemberValue>,
 }
@@ -80,6 +85,10 @@ pub struct TargetAssignmentValue {
     pub epoch: i32,
     /// Wall clock, when it was computed; 0 when unknown.
     pub timestamp_ms: i64,
+    /// The client-side assignor that computed it; `None` of a server assignor. Ours.
+    pub assignor: Option<Text>,
+    /// The error of the client-side assignor that should have; 0 for none. Ours.
+    pub assignor_error: i8,
 }
 
 /// The topics that a pattern stands for.
@@ -128,7 +137,7 @@ impl ConsumerGroupRecord {
             ),
             Self::TargetMember { member_id, value } => (
                 member_key(key_type::CONSUMER_GROUP_TARGET_MEMBER, group_id, member_id),
-                value.as_ref().map(|value| target_to_bytes(value)),
+                value.as_ref().map(TargetMemberValue::to_bytes),
             ),
             Self::CurrentAssignment { member_id, value } => (
                 member_key(key_type::CONSUMER_GROUP_CURRENT_ASSIGNMENT, group_id, member_id),
@@ -156,7 +165,7 @@ impl ConsumerGroupRecord {
             key_type::CONSUMER_GROUP_TARGET => Self::Target(value.map(TargetAssignmentValue::from_bytes).transpose()?),
             key_type::CONSUMER_GROUP_TARGET_MEMBER => Self::TargetMember {
                 member_id: key.text("memberId", Form::Classic)?,
-                value: value.map(target_from_bytes).transpose()?.map(Arc::new),
+                value: value.map(TargetMemberValue::from_bytes).transpose()?,
             },
             key_type::CONSUMER_GROUP_CURRENT_ASSIGNMENT => Self::CurrentAssignment {
                 member_id: key.text("memberId", Form::Classic)?,
@@ -193,18 +202,62 @@ impl ConsumerGroupMetadataValue {
 impl TargetAssignmentValue {
     const TIMESTAMP_TAG: u32 = 0;
 
+    /// Of a target that a server assignor computed.
+    #[must_use]
+    pub const fn of_server(epoch: i32, timestamp_ms: i64) -> Self {
+        Self {
+            epoch,
+            timestamp_ms,
+            assignor: None,
+            assignor_error: 0,
+        }
+    }
+
     fn to_bytes(&self) -> Bytes {
+        let timestamp = self.timestamp_ms.to_be_bytes();
+        let assignor = self.assignor.as_deref().map(text_to_bytes);
+        let error = self.assignor_error.to_be_bytes();
+        // Kafka leaves a tagged field out that has its default, and so do ours.
+        let mut fields: Vec<(u32, &[u8])> = Vec::new();
+        if self.timestamp_ms != 0 {
+            fields.push((Self::TIMESTAMP_TAG, &timestamp));
+        }
+        if let Some(assignor) = &assignor {
+            fields.push((ASSIGNOR_NAME_TAG, assignor));
+        }
+        if self.assignor_error != 0 {
+            fields.push((ASSIGNOR_ERROR_TAG, &error));
+        }
         let mut out = Writer::new(0, 20);
         out.int32(self.epoch);
-        tagged_int64_or_default(&mut out, Self::TIMESTAMP_TAG, self.timestamp_ms);
+        out.tagged_fields(&fields);
         out.finish()
     }
 
     fn from_bytes(bytes: &[u8]) -> Result<Self, RecordError> {
         let mut value = version_0("ConsumerGroupTargetAssignmentMetadataValue", bytes)?;
-        let epoch = value.int32("assignmentEpoch")?;
-        let timestamp_ms = last_tagged_int64(&mut value, Self::TIMESTAMP_TAG, "assignmentTimestamp")?;
-        Ok(Self { epoch, timestamp_ms })
+        let message = value.message();
+        let mut target = Self {
+            epoch: value.int32("assignmentEpoch")?,
+            timestamp_ms: 0,
+            assignor: None,
+            assignor_error: 0,
+        };
+        value.tagged_fields(|tag, bytes| {
+            match tag {
+                Self::TIMESTAMP_TAG => {
+                    target.timestamp_ms = whole(message, bytes, |content| content.int64("assignmentTimestamp"))?;
+                }
+                ASSIGNOR_NAME_TAG => target.assignor = Some(name_from_bytes(message, bytes)?),
+                ASSIGNOR_ERROR_TAG => {
+                    target.assignor_error = whole(message, bytes, |content| content.int8("assignorError"))?;
+                }
+                _ => {}
+            }
+            Ok(())
+        })?;
+        value.end()?;
+        Ok(target)
     }
 }
 
@@ -222,10 +275,13 @@ impl ConsumerMemberValue {
         out.flexible_text(&self.subscribed_topic_regex);
         out.int32(self.rebalance_timeout_ms);
         out.flexible_nullable_text(self.server_assignor.as_deref());
-        match &self.classic {
-            Some(classic) => out.tagged(Self::CLASSIC_TAG, &classic.to_bytes()),
-            None => out.tagged(Self::CLASSIC_TAG, &[NULL_STRUCT]),
+        let classic = self.classic.as_ref().map(ClassicMemberValue::to_bytes);
+        let assignors = assignors_to_bytes(&self.client_assignors);
+        let mut fields: Vec<(u32, &[u8])> = vec![(Self::CLASSIC_TAG, classic.as_deref().unwrap_or(&[NULL_STRUCT]))];
+        if !self.client_assignors.is_empty() {
+            fields.push((CLIENT_ASSIGNORS_TAG, &assignors));
         }
+        out.tagged_fields(&fields);
         out.finish()
     }
 
@@ -242,11 +298,15 @@ impl ConsumerMemberValue {
                 .unwrap_or_else(|| "".into()),
             rebalance_timeout_ms: value.int32("rebalanceTimeoutMs")?,
             server_assignor: value.nullable_text("serverAssignor", Form::Flexible)?,
+            client_assignors: Vec::new(),
             classic: None,
         };
+        let message = value.message();
         value.tagged_fields(|tag, bytes| {
-            if tag == Self::CLASSIC_TAG {
-                member.classic = ClassicMemberValue::from_bytes(bytes)?;
+            match tag {
+                Self::CLASSIC_TAG => member.classic = ClassicMemberValue::from_bytes(bytes)?,
+                CLIENT_ASSIGNORS_TAG => member.client_assignors = assignors_from_bytes(message, bytes)?,
+                _ => {}
             }
             Ok(())
         })?;

@@ -1,3 +1,4 @@
+mod client_assignors;
 mod consumer_group;
 
 use std::collections::BTreeMap;

@@ -43,11 +43,7 @@ fn the_last_to_leave_leaves_an_empty_group_whose_next_member_is_not_held_up() {
         } => Some(target.clone()),
         _ => None,
     });
-    let expected = TargetAssignmentValue {
-        epoch: 3,
-        timestamp_ms: 0,
-    };
-    assert_eq!(last, Some(expected));
+    assert_eq!(last, Some(TargetAssignmentValue::of_server(3, 0)));
     assert_eq!(test.beat(join_of("b")).member_epoch, 4);
 }
 

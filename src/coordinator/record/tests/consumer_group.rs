@@ -33,6 +33,7 @@ fn bare_member() -> ConsumerMemberValue {
         subscribed_topic_regex: "".into(),
         rebalance_timeout_ms: -1,
         server_assignor: None,
+        client_assignors: Vec::new(),
         classic: None,
     }
 }
@@ -76,7 +77,7 @@ fn member(value: Option<ConsumerMemberValue>) -> ConsumerGroupRecord {
 fn target(value: Option<Partitions>) -> ConsumerGroupRecord {
     ConsumerGroupRecord::TargetMember {
         member_id: "m".into(),
-        value: value.map(Arc::new),
+        value: value.map(|partitions| Arc::new(partitions).into()),
     }
 }
 
@@ -99,7 +100,7 @@ fn epoch(epoch: i32, metadata_hash: i64) -> ConsumerGroupRecord {
 }
 
 fn target_epoch(timestamp_ms: i64) -> ConsumerGroupRecord {
-    ConsumerGroupRecord::Target(Some(TargetAssignmentValue { epoch: 7, timestamp_ms }))
+    ConsumerGroupRecord::Target(Some(TargetAssignmentValue::of_server(7, timestamp_ms)))
 }
 
 fn nothing_held() -> CurrentAssignmentValue {
