@@ -11,16 +11,19 @@
 //! | `groups` | the group map and the offsets: what concerns both |
 //! | `group` | the kinds of group; `classic` is one, a new one is a module beside it |
 //! | `group_config` | the settings of single groups |
+//! | `client_assignor`, `external` | assignments that are computed outside; the processes that do nothing else |
 //! | `assignor` | the server-side assignors of consumer groups |
 //! | `offsets`, `record` | committed offsets and their rules; Kafka's record formats |
 
 mod admission;
 pub mod assignor;
 mod classic;
+mod client_assignor;
 mod consumer;
 pub mod consumer_protocol;
 mod context;
 pub mod event;
+mod external;
 mod group;
 pub mod group_config;
 pub mod group_patterns;

@@ -4,7 +4,9 @@
 use super::classic::{join_refusal, sync_refusal};
 use super::consumer::{heartbeat_refusal, invalid_heartbeat};
 use super::ownership::Standing;
-use super::request::{ConsumerGroupDescribeResponse, LeaveGroupResponse, Request, Response, Text};
+use super::request::{
+    ConsumerGroupDescribeResponse, LeaveGroupResponse, PrepareAssignmentResponse, Request, Response, Text,
+};
 use super::settings::Settings;
 use crate::wire::error_code::ErrorCode;
 
@@ -17,8 +19,14 @@ pub(super) enum Admission {
     Refuse(Response),
 }
 
-pub(super) fn admit(request: &Request, standing: Standing, settings: &Settings) -> Admission {
-    if let Some(response) = malformed(request, settings) {
+/// `is_offered` says of a group and an assignor whether somebody offers it there.
+pub(super) fn admit(
+    request: &Request,
+    standing: Standing,
+    settings: &Settings,
+    is_offered: impl Fn(&str, &str) -> bool,
+) -> Admission {
+    if let Some(response) = malformed(request, settings, is_offered) {
         return Admission::Refuse(response);
     }
     match (standing, request) {
@@ -50,7 +58,7 @@ pub(super) fn admit(request: &Request, standing: Standing, settings: &Settings) 
 }
 
 /// The errors that need no state.
-fn malformed(request: &Request, settings: &Settings) -> Option<Response> {
+fn malformed(request: &Request, settings: &Settings, is_offered: impl Fn(&str, &str) -> bool) -> Option<Response> {
     let invalid = ErrorCode::INVALID_GROUP_ID;
     match request {
         Request::JoinGroup(join) => {
@@ -64,10 +72,20 @@ fn malformed(request: &Request, settings: &Settings) -> Option<Response> {
             };
             Some(join_refusal(error, join.member_id.clone()))
         }
-        Request::ConsumerGroupHeartbeat(heartbeat) => invalid_heartbeat(heartbeat, settings),
+        Request::ConsumerGroupHeartbeat(heartbeat) => invalid_heartbeat(heartbeat, settings, is_offered),
         Request::ConsumerGroupDescribe { group_id } if group_id.is_empty() => Some(Response::ConsumerGroupDescribe(
             ConsumerGroupDescribeResponse::refusal(group_id.clone(), invalid, None),
         )),
+        Request::PrepareAssignment(prepare) => {
+            let (error, message) = invalid_caller(&prepare.group_id, &prepare.member_id, prepare.member_epoch)?;
+            Some(Response::PrepareAssignment(PrepareAssignmentResponse::refusal(
+                error, message,
+            )))
+        }
+        Request::InstallAssignment(install) => {
+            let (error, error_message) = invalid_caller(&install.group_id, &install.member_id, install.member_epoch)?;
+            Some(Response::InstallAssignment { error, error_message })
+        }
         Request::SyncGroup(sync) if sync.group_id.is_empty() => Some(sync_refusal(invalid)),
         Request::Heartbeat(heartbeat) if heartbeat.group_id.is_empty() => Some(Response::Heartbeat { error: invalid }),
         Request::LeaveGroup(leave) if leave.group_id.is_empty() => Some(Response::LeaveGroup(LeaveGroupResponse {
@@ -76,6 +94,19 @@ fn malformed(request: &Request, settings: &Settings) -> Option<Response> {
         })),
         _ => None,
     }
+}
+
+/// What is wrong with whoever asks to compute an assignment, before anything is looked up.
+fn invalid_caller(group_id: &str, member_id: &str, member_epoch: i32) -> Option<(ErrorCode, Option<Text>)> {
+    if group_id.is_empty() {
+        return Some((ErrorCode::INVALID_GROUP_ID, None));
+    }
+    let message = match member_id.trim().is_empty() {
+        true => "MemberId can't be empty.",
+        false if member_epoch < 0 => "MemberEpoch is invalid.",
+        false => return None,
+    };
+    Some((ErrorCode::INVALID_REQUEST, Some(message.into())))
 }
 
 impl Request {

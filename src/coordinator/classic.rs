@@ -209,7 +209,12 @@ impl ClassicGroup {
             GroupTimer::Session(member_id) => self.on_session_timeout(&member_id, cx),
             GroupTimer::Assignment => self.on_withheld_for_long(cx),
             // Of consumer groups.
-            GroupTimer::Rebalance(_) | GroupTimer::ClassicJoin(_) | GroupTimer::ClassicSync(_) => {}
+            GroupTimer::Computation
+            | GroupTimer::JoinWait
+            | GroupTimer::Asked
+            | GroupTimer::Rebalance(_)
+            | GroupTimer::ClassicJoin(_)
+            | GroupTimer::ClassicSync(_) => {}
         }
     }
 

@@ -8,20 +8,23 @@
 //!
 //! **What is durable.** Everything above: the records 3, 5, 6, 7, 8 and 16. [`ConsumerGroup::apply`] is the one way in which
 //! they change memory, for a new record and a loaded one alike. Soft are the timers, the joins that are parked until the
-//! next target, and since when the group has not been settled.
+//! next target, who computes that one, and since when the group has not been settled.
 //!
 //! **Where it goes beyond Kafka.** A target is computed by a timer, not by the next heartbeat that happens to come, and a
 //! member that joins shortly before is answered with its partitions instead of with none. Topics that change are noticed at
 //! once. Members that speak the classic protocol are in `classic_member` and `classic_session`. A pattern is resolved before its member is answered. A static member whose join was answered but not heard may
 //! repeat it.
 
+mod asking;
 mod classic_member;
 mod classic_session;
+mod computing;
 mod describe;
 mod downgrade;
 mod epoch;
 mod fence;
 mod heartbeat;
+mod installing;
 mod member_epoch;
 mod members;
 mod metadata;
@@ -36,9 +39,11 @@ mod validation;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use self::asking::Asked;
 use self::members::Members;
 use self::owners::Owners;
 use self::target::Pending;
+use super::client_assignor::Computation;
 use super::context::Context;
 use super::event::{EpochReason, Event};
 use super::input::Ticket;
@@ -52,6 +57,7 @@ use super::timer::GroupTimer;
 
 pub(super) use self::classic_member::{Joined, Successor, with_ids};
 pub(super) use self::heartbeat::heartbeat_refusal;
+pub(super) use self::said::asked;
 pub(super) use self::validation::invalid_heartbeat;
 
 /// The epoch that a group begins with; its first member makes it 2 (KAFKA-20268).
@@ -86,6 +92,12 @@ pub(super) struct ConsumerGroup {
     target_epoch: i32,
     members: Members,
     targets: BTreeMap<Text, TargetMemberValue>,
+    /// The client-side assignor that computed the last target; `None` if it was a server assignor.
+    computed_by: Option<Text>,
+    /// What the client-side assignor said that should have.
+    assignor_error: i8,
+    /// The server assignor that computed it, as far as that is known.
+    computed_here_by: Option<Text>,
     owners: Owners,
     /// What patterns stand for.
     regexes: BTreeMap<Text, ResolvedRegexValue>,
@@ -95,6 +107,9 @@ pub(super) struct ConsumerGroup {
     /// The topics that somebody is subscribed to may be others than those that `hash` was made of.
     is_hash_stale: bool,
     pending: Pending,
+    /// Of the next target, outside.
+    computation: Option<Computation>,
+    asked: Asked,
     regex_refresh: regex::Refresh,
     /// Monotonic clock: since when not every member has had its part of the newest target.
     unsettled_since_ms: Option<u64>,
@@ -112,12 +127,17 @@ impl ConsumerGroup {
             target_epoch: FIRST_EPOCH,
             members: Members::default(),
             targets: BTreeMap::new(),
+            computed_by: None,
+            assignor_error: 0,
+            computed_here_by: None,
             owners: Owners::default(),
             regexes: BTreeMap::new(),
             has_partition_metadata: false,
             hash: 0,
             is_hash_stale: false,
             pending: Pending::default(),
+            computation: None,
+            asked: Asked::default(),
             regex_refresh: regex::Refresh::default(),
             unsettled_since_ms: None,
             epoch_since_ms: -1,
@@ -142,6 +162,8 @@ impl ConsumerGroup {
             },
             ConsumerGroupRecord::Target(value) => {
                 self.target_epoch = value.as_ref().map_or(FIRST_EPOCH, |value| value.epoch);
+                self.computed_by = value.as_ref().and_then(|value| value.assignor.clone());
+                self.assignor_error = value.as_ref().map_or(0, |value| value.assignor_error);
                 self.members.retarget(self.target_epoch);
             }
             ConsumerGroupRecord::TargetMember { member_id, value } => match value {
@@ -213,6 +235,9 @@ impl ConsumerGroup {
             GroupTimer::ClassicJoin(member_id) => self.fence(&member_id, EpochReason::JoinTimedOut, cx),
             GroupTimer::ClassicSync(member_id) => self.fence(&member_id, EpochReason::SyncTimedOut, cx),
             GroupTimer::Assignment => self.compute_target(cx),
+            GroupTimer::Computation => self.on_computation_due(cx),
+            GroupTimer::JoinWait => self.answer_joins(|_| true, cx),
+            GroupTimer::Asked => self.on_asked_due(cx),
             GroupTimer::Join | GroupTimer::Sync => {}
         }
     }
@@ -248,6 +273,15 @@ impl ConsumerGroup {
         self.members.is_empty()
     }
 
+    pub(super) fn has_member(&self, member_id: &str) -> bool {
+        self.members.contains(member_id)
+    }
+
+    /// Whether a member asks for the assignor, or can run it.
+    pub(super) fn knows_assignor(&self, assignor: &str) -> bool {
+        self.members.any_supports(assignor)
+    }
+
     fn state(&self) -> State {
         if self.members.is_empty() {
             State::Empty
@@ -262,6 +296,7 @@ impl ConsumerGroup {
 
     /// Makes the group's epoch one more.
     fn bump(&mut self, reason: EpochReason, member_id: Option<&Text>, cx: &mut Context<'_>) {
+        self.forget_asked(cx);
         let metadata_hash = match cx.has_topics {
             true => self.fresh_hash(cx.topics),
             false => self.metadata_hash,

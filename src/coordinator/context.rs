@@ -1,6 +1,7 @@
 //! What a step lends to the group it works on, and what it takes away.
 
 use super::event::Event;
+use super::external::Externals;
 use super::group_config::GroupConfigs;
 use super::input::{Now, Ticket};
 use super::member_id::MemberIds;
@@ -33,6 +34,7 @@ pub(super) struct Context<'a> {
     pub(super) has_topics: bool,
     pub(super) group_configs: &'a mut GroupConfigs,
     pub(super) timers: &'a mut Timers,
+    pub(super) externals: &'a mut Externals,
     pub(super) member_ids: &'a mut MemberIds,
     pub(super) effects: &'a mut Effects,
 }

@@ -4,6 +4,7 @@
 use super::classic::ClassicGroup;
 use super::consumer::ConsumerGroup;
 use super::context::Context;
+use super::event::EpochReason;
 use super::input::Ticket;
 use super::offsets::Expiry;
 use super::record::{ConsumerGroupRecord, GroupMetadataValue, Record};
@@ -17,14 +18,14 @@ use crate::wire::error_code::ErrorCode;
 
 #[derive(Debug)]
 pub(super) enum Group {
-    Classic(ClassicGroup),
-    Consumer(ConsumerGroup),
+    Classic(Box<ClassicGroup>),
+    Consumer(Box<ConsumerGroup>),
 }
 
 impl Group {
     /// A group that only has offsets so far.
     pub(super) fn simple(group_id: Text) -> Self {
-        Self::Classic(ClassicGroup::new(group_id))
+        Self::Classic(ClassicGroup::new(group_id).into())
     }
 
     /// Takes in a record of a classic group. One of another kind was ended before; its records may be gone.
@@ -40,7 +41,7 @@ impl Group {
     /// Takes in a record of a consumer group, likewise.
     pub(super) fn apply_consumer(&mut self, group_id: &Text, record: &ConsumerGroupRecord) {
         if let Self::Classic(_) = self {
-            *self = Self::Consumer(ConsumerGroup::new(group_id.clone()));
+            *self = Self::Consumer(ConsumerGroup::new(group_id.clone()).into());
         }
         if let Self::Consumer(group) = self {
             group.apply(record);
@@ -66,6 +67,38 @@ impl Group {
         match self {
             Self::Classic(group) => group.on_topics(cx),
             Self::Consumer(group) => group.on_topics(cx),
+        }
+    }
+
+    /// An external assignor registered, or said something new: why it asks for a new assignment, if it does.
+    pub(super) fn on_external_news(&mut self, member_id: &Text, news: Option<EpochReason>, cx: &mut Context<'_>) {
+        match self {
+            Self::Classic(_) => {}
+            Self::Consumer(group) => group.on_external_news(member_id, news, cx),
+        }
+    }
+
+    /// An external assignor left, was silent, or began anew.
+    pub(super) fn on_external_gone(&mut self, member_id: &str, cx: &mut Context<'_>) {
+        match self {
+            Self::Classic(_) => {}
+            Self::Consumer(group) => group.on_external_gone(member_id, cx),
+        }
+    }
+
+    /// Whether the external assignor, which is heard now, is to compute the next assignment.
+    pub(super) fn offer_external(&mut self, member_id: &Text, cx: &mut Context<'_>) -> bool {
+        match self {
+            Self::Classic(_) => false,
+            Self::Consumer(group) => group.offer(member_id, cx),
+        }
+    }
+
+    /// Whether the external assignor is at computing an assignment.
+    pub(super) fn is_computed_by(&self, member_id: &str) -> bool {
+        match self {
+            Self::Classic(_) => false,
+            Self::Consumer(group) => group.is_computed_by(member_id),
         }
     }
 

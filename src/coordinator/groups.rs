@@ -2,6 +2,7 @@
 //! together.
 
 mod conversion;
+mod external;
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -12,6 +13,7 @@ use super::classic::{ClassicGroup, join_refusal, sync_refusal};
 use super::consumer::{ConsumerGroup, Joined};
 use super::context::Context;
 use super::event::Event;
+use super::external::Externals;
 use super::group::Group;
 use super::input::{DeletedTopic, ImportedOffset, Ticket};
 use super::offsets::Offsets;
@@ -76,7 +78,7 @@ impl Groups {
         if !record.is_tombstone() {
             let group = self.groups.entry(group_id.clone());
             group
-                .or_insert_with(|| Group::Consumer(ConsumerGroup::new(group_id.clone())))
+                .or_insert_with(|| Group::Consumer(ConsumerGroup::new(group_id.clone()).into()))
                 .apply_consumer(group_id, record);
         } else if let Some(Group::Consumer(group)) = self.groups.get_mut(group_id) {
             match record {
@@ -318,7 +320,7 @@ impl Groups {
         self.groups.contains_key(group_id)
     }
 
-    pub(super) fn view(&self, settings: &Settings) -> ShardView {
+    pub(super) fn view(&self, settings: &Settings, externals: &Externals) -> ShardView {
         let view = |group: &Group| {
             let view = group.view(settings);
             let offsets = self.offsets.count(&view.group_id);
@@ -326,7 +328,7 @@ impl Groups {
         };
         ShardView {
             groups: self.groups.values().map(view).collect(),
-            externals: Vec::new(),
+            externals: externals.view(),
             parked_joins: self.groups.values().map(Group::parked_joins).sum(),
             parked_syncs: self.groups.values().map(Group::parked_syncs).sum(),
         }

@@ -168,6 +168,19 @@ impl Settings {
         }
     }
 
+    /// The assignor that a rule says this group always has.
+    pub(super) fn assignor_by_rule(&self, group_id: &str) -> Option<&Text> {
+        let mut rules = self.external_assignors.iter();
+        let rule = rules.find(|rule| rule.always && rule.groups.matches(group_id));
+        rule.map(|rule| &rule.name)
+    }
+
+    /// Whether members of this group may ask for the assignor before anybody has registered it.
+    pub(super) fn names_assignor(&self, group_id: &str, name: &str) -> bool {
+        let mut rules = self.external_assignors.iter();
+        rules.any(|rule| &*rule.name == name && rule.groups.matches(group_id))
+    }
+
     /// What a group may have for itself.
     #[must_use]
     pub const fn bounds(&self, setting: GroupSetting) -> RangeInclusive<i32> {

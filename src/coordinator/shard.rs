@@ -12,13 +12,14 @@ use uuid::Uuid;
 use super::admission::{self, Admission};
 use super::context::{Context, Effects};
 use super::event::Event;
+use super::external::Externals;
 use super::group_config::GroupConfigs;
 use super::groups::Groups;
 use super::input::{Input, InspectFailure, Lsn, Now, Output, Ticket, UpstreamGroup};
 use super::member_id::MemberIds;
 use super::ownership::{Ownership, Standing};
 use super::record::Record;
-use super::request::{ListGroupsResponse, PrepareAssignmentResponse, Request, Response, Text};
+use super::request::{ListGroupsResponse, Request, Response, Text};
 use super::settings::Settings;
 use super::timer::{TimerKey, Timers};
 use super::topics::Topics;
@@ -50,6 +51,7 @@ pub struct Shard {
     topics: Arc<Topics>,
     has_topics: bool,
     groups: Groups,
+    externals: Externals,
     ownership: Ownership,
     timers: Timers,
     member_ids: MemberIds,
@@ -77,6 +79,7 @@ impl Shard {
             topics: Arc::default(),
             has_topics: false,
             groups: Groups::default(),
+            externals: Externals::default(),
             ownership: Ownership::default(),
             timers: Timers::default(),
             // Shards that share a seed still make ids of their own.
@@ -154,7 +157,8 @@ impl Shard {
     pub fn unload(self, error: ErrorCode) -> Vec<(Ticket, Response)> {
         let unsent = self.effects.replies.into_iter().map(|(ticket, _)| ticket);
         let held = self.held.into_iter().map(|(_, ticket, _)| ticket);
-        let parked = self.groups.parked().chain(self.ownership.parked());
+        let parked = self.groups.parked().chain(self.externals.parked());
+        let parked = parked.chain(self.ownership.parked());
         let tickets = unsent.chain(held).chain(parked);
         tickets
             .map(|ticket| (ticket, Response::Unavailable { error }))
@@ -164,14 +168,17 @@ impl Shard {
     fn on_request(&mut self, now: Now, ticket: Ticket, request: Request, out: &mut Vec<Output>) {
         if request == Request::View {
             // For people, who want to see a shard whose store hangs.
-            let response = Response::View(self.groups.view(&self.settings));
+            let response = Response::View(self.groups.view(&self.settings, &self.externals));
             return out.push(Output::Reply { ticket, response });
         }
         let standing = match request.group_id() {
             Some(group_id) => self.ownership.standing(group_id),
             None => Standing::Ours,
         };
-        let admission = admission::admit(&request, standing, &self.settings);
+        let is_offered = |group_id: &str, assignor: &str| {
+            self.externals.offer(group_id, assignor) || self.groups.know_assignor(group_id, assignor)
+        };
+        let admission = admission::admit(&request, standing, &self.settings, is_offered);
         let (groups, ownership, mut cx) = self.lend(now);
         match admission {
             Admission::Run => run(groups, ownership, ticket, request, &mut cx),
@@ -199,7 +206,10 @@ impl Shard {
         }
         let standing = ownership.standing(group_id);
         for (ticket, request) in parked {
-            match admission::admit(&request, standing, cx.settings) {
+            let is_offered = |group_id: &str, assignor: &str| {
+                cx.externals.offer(group_id, assignor) || groups.know_assignor(group_id, assignor)
+            };
+            match admission::admit(&request, standing, cx.settings, is_offered) {
                 Admission::Refuse(response) => cx.reply(ticket, response),
                 Admission::Run | Admission::AskFirst(_) => run(groups, ownership, ticket, request, &mut cx),
             }
@@ -291,6 +301,10 @@ impl Shard {
             match key {
                 TimerKey::Expiry => self.expire(now),
                 TimerKey::Verdict(group_id) => self.ownership.forget_verdict(&group_id),
+                TimerKey::External(group_id, timer) => {
+                    let (groups, _, mut cx) = self.lend(now);
+                    groups.on_external_timer(&group_id, timer, &mut cx);
+                }
                 TimerKey::Group(group_id, timer) => {
                     let (groups, _, mut cx) = self.lend(now);
                     groups.on_timer(&group_id, timer, &mut cx);
@@ -352,6 +366,7 @@ impl Shard {
             has_topics: self.has_topics,
             group_configs: &mut self.group_configs,
             timers: &mut self.timers,
+            externals: &mut self.externals,
             member_ids: &mut self.member_ids,
             effects: &mut self.effects,
         };
@@ -369,13 +384,8 @@ fn run(groups: &mut Groups, ownership: &Ownership, ticket: Ticket, request: Requ
         Request::SyncGroup(request) => return groups.sync(ticket, request, cx),
         Request::LeaveGroup(request) => return groups.leave(ticket, request, cx),
         Request::ConsumerGroupHeartbeat(request) => return groups.consumer_heartbeat(ticket, request, cx),
-        Request::PrepareAssignment(_) => {
-            Response::PrepareAssignment(PrepareAssignmentResponse::refusal(ErrorCode::GROUP_ID_NOT_FOUND, None))
-        }
-        Request::InstallAssignment(_) => Response::InstallAssignment {
-            error: ErrorCode::GROUP_ID_NOT_FOUND,
-            error_message: None,
-        },
+        Request::PrepareAssignment(request) => groups.prepare_assignment(&request, cx),
+        Request::InstallAssignment(request) => groups.install_assignment(request, cx),
         Request::Heartbeat(request) => groups.heartbeat(&request, cx),
         Request::OffsetCommit(request) => groups.commit(&request, cx),
         Request::OffsetFetch(request) => groups.fetch(&request),
@@ -393,7 +403,7 @@ fn run(groups: &mut Groups, ownership: &Ownership, ticket: Ticket, request: Requ
             groups: groups.list(&request),
             owned: ownership.marked().cloned().collect(),
         }),
-        Request::View => Response::View(groups.view(cx.settings)),
+        Request::View => Response::View(groups.view(cx.settings, cx.externals)),
     };
     cx.reply(ticket, response);
 }

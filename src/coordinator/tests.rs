@@ -3,6 +3,10 @@
 
 mod classic_assign;
 mod classic_assign_changes;
+mod computing;
+mod computing_choice;
+mod computing_client;
+mod computing_install;
 mod consumer_client;
 mod consumer_conversion;
 mod consumer_describe;
@@ -19,6 +23,7 @@ mod consumer_static;
 mod consumer_target;
 mod describe;
 mod durability;
+mod external_assignor;
 mod group_config;
 mod group_test;
 mod heartbeat;

@@ -19,8 +19,18 @@ pub(super) enum TimerKey {
     Expiry,
     /// What the upstream said of a group is to be asked again.
     Verdict(Text),
+    /// A timer of an external assignor of a group, which outlives the group.
+    External(Text, ExternalTimer),
     /// A timer of a group.
     Group(Text, GroupTimer),
+}
+
+/// The timers of an external assignor, each with its id.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum ExternalTimer {
+    /// Its parked heartbeat is to be answered.
+    Poll(Text),
+    Session(Text),
 }
 
 /// The timers of a group.
@@ -32,6 +42,12 @@ pub(super) enum GroupTimer {
     Sync,
     /// The next target of a consumer group; in a classic group what was withheld from members for so long.
     Assignment,
+    /// Somebody to compute the next target, or what that one has of its time.
+    Computation,
+    /// The joins that wait for a target that is computed outside.
+    JoinWait,
+    /// A new assignment that was asked for too soon.
+    Asked,
     /// The session of a member; also of an id that was handed out by MEMBER_ID_REQUIRED.
     Session(Text),
     /// The time in which a member of a consumer group has to give up partitions.
@@ -144,10 +160,15 @@ impl Timers {
         let renewed: Vec<(TimerKey, u64)> = self
             .armed
             .iter()
-            .filter(|(key, _)| matches!(key, TimerKey::Group(..)))
+            .filter(|(key, _)| matches!(key, TimerKey::External(..) | TimerKey::Group(..)))
             .map(|(key, armed)| (key.clone(), armed.delay_ms))
             .collect();
-        let is_session = |(key, _): &&(TimerKey, u64)| matches!(key, TimerKey::Group(_, GroupTimer::Session(_)));
+        let is_session = |(key, _): &&(TimerKey, u64)| {
+            matches!(
+                key,
+                TimerKey::External(_, ExternalTimer::Session(_)) | TimerKey::Group(_, GroupTimer::Session(_))
+            )
+        };
         let sessions = renewed.iter().filter(is_session).count();
         for (key, delay_ms) in renewed {
             self.arm(now_ms, key, delay_ms);
@@ -160,7 +181,7 @@ impl Timers {
         // They are the last in order.
         self.armed
             .last_key_value()
-            .is_some_and(|(key, _)| matches!(key, TimerKey::Group(..)))
+            .is_some_and(|(key, _)| matches!(key, TimerKey::External(..) | TimerKey::Group(..)))
     }
 
     /// When the next timer is to be looked at: when it is due, or earlier if it was put off.

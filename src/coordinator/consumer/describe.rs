@@ -28,7 +28,7 @@ impl ConsumerGroup {
             state: self.state().label().into(),
             group_epoch: self.epoch,
             assignment_epoch: self.target_epoch,
-            assignor_name: self.assignor_name(cx.settings),
+            assignor_name: self.choice(cx.settings).name().clone(),
             members: self
                 .members
                 .iter()
@@ -72,7 +72,7 @@ impl ConsumerGroup {
             group_type: GROUP_TYPE.into(),
             state: self.state().label().into(),
             protocol_type: Some(PROTOCOL_TYPE.into()),
-            protocol_name: (self.state() != State::Empty).then(|| self.assignor_name(settings)),
+            protocol_name: (self.state() != State::Empty).then(|| self.choice(settings).name().clone()),
             generation_id: self.epoch,
             leader: None,
             state_since_ms: self.epoch_since_ms,
@@ -86,9 +86,9 @@ impl ConsumerGroup {
             classic: None,
             consumer: Some(ConsumerGroupView {
                 assignment_epoch: self.target_epoch,
-                computed_by: None,
-                assignor_error: 0,
-                computation: None,
+                computed_by: self.computed_by.as_ref().or(self.computed_here_by.as_ref()).cloned(),
+                assignor_error: self.assignor_error,
+                computation: self.view_computation(),
                 partitions_to_revoke: self.members.iter().map(held).sum(),
                 partitions_to_assign: self.members.iter().map(|member| self.missing(member)).sum(),
             }),

@@ -45,6 +45,8 @@ impl ConsumerGroup {
         cx.cancel(&self.id, GroupTimer::Rebalance(member_id.clone()));
         self.refuse_join(&member_id, cx);
         self.write_held(&member_id, held, cx);
+        self.lose(&member_id, cx);
+        self.proceed(cx);
         Ok(left(request))
     }
 
@@ -129,6 +131,7 @@ impl ConsumerGroup {
         if last.is_some() {
             self.bump(reason, last, cx);
             self.plan_target(cx);
+            self.proceed(cx);
             self.tell_settled(cx);
         }
     }
@@ -178,6 +181,7 @@ impl ConsumerGroup {
         for timer in timers {
             cx.cancel(&self.id, timer);
         }
+        self.lose(member_id, cx);
         self.write(
             ConsumerGroupRecord::CurrentAssignment {
                 member_id: id(),

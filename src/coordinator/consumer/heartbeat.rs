@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::members::{Member, metadata_bytes};
 use super::reconcile::{MustRejoin, Step};
 use super::said::{Said, regex_of};
 use super::{ConsumerGroup, epoch, member_epoch};
@@ -100,6 +101,7 @@ impl ConsumerGroup {
             Place::Instead(old_id) => self.members.get(old_id),
         };
         let said = Said::with(before.map(|member| &member.said), &request);
+        self.check_metadata(before, &said, cx)?;
         let old_regex = match said.regex_changed {
             true => regex_of(before),
             false => "".into(),
@@ -108,21 +110,59 @@ impl ConsumerGroup {
             return Ok(Some(Response::ResolveRegexes { patterns }));
         }
         let subscription_changed = said.subscription_changed();
-        if place != Place::Known || said.is_new || request.resolved.is_some() {
+        if place != Place::Known || said.is_new || said.asked.is_some() || request.resolved.is_some() {
             let resolved = request.resolved.as_deref().unwrap_or_default();
             self.take_in(&place, &said, &old_regex, &request.member_id, resolved, cx);
         }
         let member_id = &request.member_id;
         self.arm_session(member_id, cx);
-        if request.member_epoch == epoch::JOIN && self.epoch > self.target_epoch {
+        if request.member_epoch == epoch::JOIN && self.is_to_be_parked(member_id, cx) {
             self.park_join(member_id, ticket, cx);
             return Ok(None);
         }
         let owned = request.topic_partitions.as_ref();
+        let epoch_before = self.epoch_of_participant(member_id);
         let assigned_changed = self.reconcile(member_id, owned, subscription_changed, cx)?;
         self.tell_settled(cx);
-        let tell_assignment = request.member_epoch == epoch::JOIN || is_full(&request) || assigned_changed;
+        let tell_assignment = request.member_epoch == epoch::JOIN
+            || is_full(&request)
+            || assigned_changed
+            || self.epoch_of_participant(member_id) != epoch_before;
         Ok(Some(self.heartbeat_response(member_id, tell_assignment, cx)))
+    }
+
+    /// Whether the answer to a join comes with the next target. Whoever is to compute that one must be told so.
+    fn is_to_be_parked(&mut self, member_id: &Text, cx: &mut Context<'_>) -> bool {
+        self.lose(member_id, cx);
+        self.proceed(cx);
+        self.epoch > self.target_epoch && !self.offer(member_id, cx)
+    }
+
+    /// The epoch of a member that runs assignors. With each new one it is told its assignment, since what its assignor says to it
+    /// may be new though the partitions are not.
+    fn epoch_of_participant(&self, member_id: &str) -> Option<i32> {
+        let member = self.members.get(member_id)?;
+        let takes_part = !member.said.client_assignors.is_empty();
+        takes_part.then_some(member.current.member_epoch)
+    }
+
+    /// What all members say for their assignors is in one answer to whoever computes.
+    fn check_metadata(&self, before: Option<&Member>, said: &Said, cx: &Context<'_>) -> Result<(), Refusal> {
+        let limit = cx.settings.assignor_metadata_group_max_bytes;
+        let (before, now) = (
+            before.map_or(0, |before| metadata_bytes(&before.said.client_assignors)),
+            metadata_bytes(&said.value.client_assignors),
+        );
+        let all = self.members.metadata_bytes() - before + now;
+        if now <= before || all <= limit {
+            return Ok(());
+        }
+        let message =
+            format!("The metadata of all members' assignors is {all} bytes long, at most {limit} are allowed.");
+        Err(Refusal {
+            error: ErrorCode::INVALID_REQUEST,
+            message: Some(message.into()),
+        })
     }
 
     /// The id of a member that does not make its own (v0). A static one that returns has none of its former self's.
@@ -201,7 +241,7 @@ impl ConsumerGroup {
         resolved: &[ResolvedRegex],
         cx: &mut Context<'_>,
     ) {
-        let assignor = self.assignor_name(cx.settings);
+        let choice = self.choice(cx.settings);
         if let Place::Instead(old_id) = place {
             self.replace(old_id, member_id, &said.value, cx);
         } else if said.is_new {
@@ -217,7 +257,7 @@ impl ConsumerGroup {
             }
         } else if is_news {
             Some(EpochReason::RegexResolved)
-        } else if self.assignor_name(cx.settings) != assignor {
+        } else if said.asked.is_none() && self.choice(cx.settings) != choice {
             Some(EpochReason::AssignorChanged)
         } else if self.fresh_hash(cx.topics) != self.metadata_hash {
             Some(EpochReason::MetadataChanged)
@@ -227,7 +267,10 @@ impl ConsumerGroup {
         if let Some(reason) = reason {
             self.bump(reason, Some(member_id), cx);
             self.plan_target(cx);
+        } else if let Some(reason) = said.asked {
+            self.ask_assignment(reason, member_id, cx);
         }
+        self.proceed(cx);
     }
 
     pub(super) fn write_member(&mut self, member_id: &Text, said: &Arc<ConsumerMemberValue>, cx: &mut Context<'_>) {
@@ -286,7 +329,13 @@ impl ConsumerGroup {
         Ok(assigned_changed)
     }
 
-    pub(super) fn heartbeat_response(&self, member_id: &Text, tell_assignment: bool, cx: &Context<'_>) -> Response {
+    pub(super) fn heartbeat_response(
+        &mut self,
+        member_id: &Text,
+        tell_assignment: bool,
+        cx: &mut Context<'_>,
+    ) -> Response {
+        let should_compute_assignment = self.offer(member_id, cx);
         let member = self.members.get(member_id);
         let assigned = member.map(|member| member.current.assigned.partitions().clone());
         Response::ConsumerGroupHeartbeat(ConsumerGroupHeartbeatResponse {
@@ -295,10 +344,25 @@ impl ConsumerGroup {
             member_id: Some(member_id.clone()),
             member_epoch: member.map_or(0, |member| member.current.member_epoch),
             heartbeat_interval_ms: cx.settings.consumer_heartbeat_interval_ms(&self.id),
+            assigned_by: match tell_assignment {
+                true => self.assigned_by(member_id),
+                false => AssignedBy::default(),
+            },
             assignment: assigned.filter(|_| tell_assignment),
-            assigned_by: AssignedBy::default(),
-            should_compute_assignment: false,
+            should_compute_assignment,
         })
+    }
+}
+
+impl ConsumerGroup {
+    /// What the assignor of the last target says to the member.
+    fn assigned_by(&self, member_id: &str) -> AssignedBy {
+        let target = self.targets.get(member_id);
+        AssignedBy {
+            error: self.assignor_error,
+            metadata_version: target.map_or(0, |target| target.metadata_version),
+            metadata: target.map(|target| target.metadata.clone()).unwrap_or_default(),
+        }
     }
 }
 

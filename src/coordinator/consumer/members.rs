@@ -7,9 +7,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::epoch;
+use crate::coordinator::client_assignor::{Ballot, Versions, Voter};
 use crate::coordinator::held::HeldPartitions;
 use crate::coordinator::record::{ConsumerMemberValue, CurrentAssignmentValue, MemberState};
-use crate::coordinator::request::Text;
+use crate::coordinator::request::{ClientAssignor, Text};
 use crate::coordinator::topic_names::TopicNames;
 
 #[derive(Debug)]
@@ -70,8 +71,12 @@ pub(super) struct Members {
     names: BTreeMap<Text, usize>,
     /// How many members are subscribed by a pattern.
     patterns: BTreeMap<Text, usize>,
-    /// How many members ask for an assignor.
-    assignors: BTreeMap<Text, usize>,
+    /// How many members ask for a server assignor.
+    asked_for: BTreeMap<Text, usize>,
+    /// How many members ask for an assignor so, or list it among those that they can run.
+    supporters: BTreeMap<Text, usize>,
+    /// Of what they say for their assignors.
+    metadata_bytes: usize,
     /// How many classic members support a protocol.
     protocols: BTreeMap<Text, usize>,
     classic: usize,
@@ -141,10 +146,37 @@ impl Members {
         self.settled == self.by_id.len()
     }
 
-    /// The assignor that most members ask for; of equally many the first by name. `None` if nobody asks.
-    pub(super) fn preferred_assignor(&self) -> Option<&Text> {
-        let votes = self.assignors.iter().rev();
-        votes.max_by_key(|(_, votes)| **votes).map(|(name, _)| name)
+    /// What they say of assignors.
+    pub(super) fn ballot<'a>(&'a self, always: Option<&'a Text>, configured: &'a [Text]) -> Ballot<'a> {
+        Ballot {
+            always,
+            members: self.by_id.len(),
+            supporters: &self.supporters,
+            asked_for: &self.asked_for,
+            configured,
+        }
+    }
+
+    pub(super) fn voters(&self) -> impl Iterator<Item = Voter<'_>> {
+        self.iter().map(|member| Voter {
+            assignors: &member.said.client_assignors,
+            server_assignor: member.said.server_assignor.as_ref(),
+        })
+    }
+
+    /// The versions of the metadata that they have for an assignor.
+    pub(super) fn versions(&self, assignor: &str) -> Versions {
+        Versions::of(self.iter().map(|member| &member.said.client_assignors[..]), assignor)
+    }
+
+    /// Whether any of them asks for the assignor, or can run it.
+    pub(super) fn any_supports(&self, assignor: &str) -> bool {
+        self.supporters.contains_key(assignor)
+    }
+
+    /// Bytes of what they say for their assignors.
+    pub(super) fn metadata_bytes(&self) -> usize {
+        self.metadata_bytes
     }
 
     /// Takes in what a member says of itself. Says whether the topics or patterns of the whole group may be others now.
@@ -217,8 +249,12 @@ impl Members {
             self.statics.insert(instance_id.clone(), id.clone());
         }
         if let Some(assignor) = &said.server_assignor {
-            add(&mut self.assignors, assignor);
+            add(&mut self.asked_for, assignor);
         }
+        for assignor in supported(said) {
+            add(&mut self.supporters, assignor);
+        }
+        self.metadata_bytes += metadata_bytes(&said.client_assignors);
         if let Some(classic) = &said.classic {
             self.classic += 1;
             for protocol in &classic.protocols {
@@ -248,8 +284,12 @@ impl Members {
             self.statics.remove(instance_id);
         }
         if let Some(assignor) = &said.server_assignor {
-            subtract(&mut self.assignors, assignor);
+            subtract(&mut self.asked_for, assignor);
         }
+        for assignor in supported(said) {
+            subtract(&mut self.supporters, assignor);
+        }
+        self.metadata_bytes -= metadata_bytes(&said.client_assignors);
         if let Some(classic) = &said.classic {
             self.classic -= 1;
             for protocol in &classic.protocols {
@@ -267,6 +307,21 @@ impl Members {
         }
         is_last
     }
+}
+
+/// Bytes of what is said for these assignors.
+pub(super) fn metadata_bytes(assignors: &[ClientAssignor]) -> usize {
+    assignors.iter().map(|assignor| assignor.metadata.len()).sum()
+}
+
+/// The assignors that a member lists or asks for, each once.
+fn supported(said: &ConsumerMemberValue) -> impl Iterator<Item = &Text> {
+    let is_listed = |name: &Text| said.client_assignors.iter().any(|assignor| assignor.name == *name);
+    let asked_for = said.server_assignor.as_ref().filter(|name| !is_listed(name));
+    said.client_assignors
+        .iter()
+        .map(|assignor| &assignor.name)
+        .chain(asked_for)
 }
 
 /// Says whether it is the first.

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use super::members::{Member, nothing_said};
+use crate::coordinator::event::EpochReason;
 use crate::coordinator::record::ConsumerMemberValue;
-use crate::coordinator::request::{ConsumerGroupHeartbeatRequest, Text};
+use crate::coordinator::request::{ClientAssignor, ConsumerGroupHeartbeatRequest, Text};
 use crate::coordinator::topic_names::TopicNames;
 
 /// What a member says with this request, and what of it is new.
@@ -14,6 +15,8 @@ pub(super) struct Said {
     pub(super) is_new: bool,
     pub(super) names_changed: bool,
     pub(super) regex_changed: bool,
+    /// Why the member's assignors ask for a new assignment, if they do.
+    pub(super) asked: Option<EpochReason>,
 }
 
 impl Said {
@@ -46,6 +49,7 @@ impl Said {
             is_new,
             names_changed,
             regex_changed,
+            asked: asked(&before.client_assignors, request.client_assignors.as_deref()),
         }
     }
 
@@ -66,6 +70,7 @@ impl Said {
             is_new,
             names_changed,
             regex_changed,
+            asked: None,
         }
     }
 
@@ -75,6 +80,7 @@ impl Said {
             names_changed: !value.subscribed_topic_names.is_empty(),
             regex_changed: !value.subscribed_topic_regex.is_empty(),
             value: Arc::new(value),
+            asked: None,
         }
     }
 
@@ -111,6 +117,21 @@ fn merged(before: &ConsumerMemberValue, request: &ConsumerGroupHeartbeatRequest)
             .unwrap_or_else(|| before.client_assignors.clone()),
         classic: None,
     }
+}
+
+/// Why assignors that are said now ask for a new assignment: a reason of their own, other metadata, or that they are others.
+pub(in crate::coordinator) fn asked(before: &[ClientAssignor], now: Option<&[ClientAssignor]>) -> Option<EpochReason> {
+    let now = now?;
+    let runs = |assignor: &ClientAssignor| {
+        let name = assignor.name.clone();
+        (name, assignor.minimum_version, assignor.maximum_version)
+    };
+    if !before.iter().map(runs).eq(now.iter().map(runs)) {
+        return Some(EpochReason::AssignorChanged);
+    }
+    let says = |assignor: &ClientAssignor| (assignor.metadata_version, assignor.metadata.clone());
+    let has_reason = now.iter().any(|assignor| assignor.reason != 0);
+    (has_reason || !before.iter().map(says).eq(now.iter().map(says))).then_some(EpochReason::AssignmentAsked)
 }
 
 fn rebalance_timeout_ms(request: &ConsumerGroupHeartbeatRequest) -> Option<i32> {

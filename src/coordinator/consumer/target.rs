@@ -11,12 +11,13 @@ use uuid::Uuid;
 use super::ConsumerGroup;
 use super::heartbeat::heartbeat_refusal;
 use crate::coordinator::assignor::{Assignor, AssignorError, GroupSpec, MemberSpec};
+use crate::coordinator::client_assignor::Choice;
 use crate::coordinator::context::Context;
 use crate::coordinator::event::Event;
 use crate::coordinator::group_config::GroupSetting;
 use crate::coordinator::input::Ticket;
 use crate::coordinator::partitions::Partitions;
-use crate::coordinator::record::{ConsumerGroupRecord, TargetAssignmentValue};
+use crate::coordinator::record::{ConsumerGroupRecord, TargetAssignmentValue, TargetMemberValue};
 use crate::coordinator::request::Text;
 use crate::coordinator::settings::Settings;
 use crate::coordinator::timer::GroupTimer;
@@ -52,6 +53,24 @@ impl Pending {
     pub(super) fn has(&self, member_id: &str) -> bool {
         self.joins.contains_key(member_id)
     }
+
+    /// Those whose joins wait, by id.
+    pub(super) fn members(&self) -> impl Iterator<Item = &Text> {
+        self.joins.keys()
+    }
+
+    /// A target was computed.
+    pub(super) fn computed(&mut self, now_ms: u64) {
+        self.computed_ms = Some(now_ms);
+    }
+}
+
+/// How a target came about.
+#[derive(Debug, Clone)]
+pub(super) struct Computed {
+    pub(super) assignor: Text,
+    /// What the client-side assignor said in whose place this one computed; 0 for nothing.
+    pub(super) error: i8,
 }
 
 impl ConsumerGroup {
@@ -84,13 +103,24 @@ impl ConsumerGroup {
         if self.is_empty() {
             // Whoever joins next is not held up by this one.
             self.pending.computed_ms = None;
-            return self.install_target(0, cx);
+            self.end_computation(cx);
+            return self.write_target(TargetAssignmentValue::of_server(self.epoch, 0), cx);
         }
-        self.pending.computed_ms = Some(cx.now.monotonic_ms);
-        let assignor = self.assignor_name(cx.settings);
-        match self.assign(&assignor, cx) {
-            Ok(targets) => self.take_targets(assignor, targets, cx),
-            Err(error) => self.try_again(assignor, error, cx),
+        match self.choice(cx.settings) {
+            Choice::Client(assignor) => self.want_computation(assignor, cx),
+            Choice::Server(assignor) => {
+                self.end_computation(cx);
+                self.compute_here(Computed { assignor, error: 0 }, cx);
+            }
+        }
+    }
+
+    /// Computes a target with a server assignor.
+    pub(super) fn compute_here(&mut self, computed: Computed, cx: &mut Context<'_>) {
+        self.pending.computed(cx.now.monotonic_ms);
+        match self.assign(&computed.assignor, cx) {
+            Ok(targets) => self.take_targets(computed, targets, cx),
+            Err(error) => self.try_again(computed.assignor, error, cx),
         }
     }
 
@@ -112,6 +142,13 @@ impl ConsumerGroup {
     }
 
     fn assign(&self, assignor: &str, cx: &Context<'_>) -> Result<Vec<Arc<Partitions>>, AssignorError> {
+        Assignor::by_name(assignor)
+            .unwrap_or(Assignor::Uniform)
+            .assign(&self.specification(cx))
+    }
+
+    /// The group as an assignor sees it.
+    pub(super) fn specification(&self, cx: &Context<'_>) -> GroupSpec {
         // Equal lists are the same list, so that no name is compared.
         let mut known: BTreeMap<(*const Text, &str), Arc<[Uuid]>> = BTreeMap::new();
         let mut topics = BTreeMap::new();
@@ -136,44 +173,52 @@ impl ConsumerGroup {
                 topics.insert(*id, topic.partitions);
             }
         }
-        Assignor::by_name(assignor)
-            .unwrap_or(Assignor::Uniform)
-            .assign(&GroupSpec { members, topics })
+        GroupSpec { members, topics }
     }
 
-    /// Writes the targets that are others than before, then answers who waited.
-    fn take_targets(&mut self, assignor: Text, targets: Vec<Arc<Partitions>>, cx: &mut Context<'_>) {
-        let member_ids: Vec<Text> = self.members.iter().map(|member| member.id.clone()).collect();
-        let mut moved = 0;
-        for (member_id, target) in member_ids.into_iter().zip(targets) {
-            let before = self.targets.get(&member_id);
-            if before.is_some_and(|before| before.is(&target)) {
-                continue;
-            }
-            let before = before.map(|before| &before.partitions);
-            let is_new = |partition: &&_| before.is_none_or(|before| !before.contains(partition));
-            moved += target.iter().filter(is_new).count();
-            let value = Some(target.into());
-            self.write(ConsumerGroupRecord::TargetMember { member_id, value }, cx);
-        }
-        self.install_target(cx.now.wall_ms, cx);
+    /// Takes the targets of all members, then answers who waited.
+    fn take_targets(&mut self, computed: Computed, targets: Vec<Arc<Partitions>>, cx: &mut Context<'_>) {
+        let member_ids = self.members.iter().map(|member| member.id.clone());
+        let targets = member_ids
+            .zip(targets.into_iter().map(TargetMemberValue::from))
+            .collect();
+        let partitions_moved = self.write_targets(targets, cx);
+        let value = TargetAssignmentValue {
+            assignor_error: computed.error,
+            ..TargetAssignmentValue::of_server(self.epoch, cx.now.wall_ms)
+        };
+        self.write_target(value, cx);
+        self.computed_here_by = Some(computed.assignor.clone());
         cx.event(Event::TargetComputed {
             group_id: self.id.clone(),
             group_epoch: self.epoch,
-            assignor,
+            assignor: computed.assignor,
             members: self.members.len(),
-            partitions_moved: moved,
+            partitions_moved,
         });
-        self.answer_joins(cx);
+        self.answer_joins(|_| true, cx);
         self.tell_settled(cx);
     }
 
-    fn install_target(&mut self, timestamp_ms: i64, cx: &mut Context<'_>) {
-        let epoch = self.epoch;
-        self.write(
-            ConsumerGroupRecord::Target(Some(TargetAssignmentValue::of_server(epoch, timestamp_ms))),
-            cx,
-        );
+    /// Writes the targets that are others than before. Says how many partitions are to have another owner.
+    pub(super) fn write_targets(&mut self, targets: Vec<(Text, TargetMemberValue)>, cx: &mut Context<'_>) -> usize {
+        let mut moved = 0;
+        for (member_id, target) in targets {
+            let before = self.targets.get(&member_id);
+            if before.is_some_and(|before| before.is_same(&target)) {
+                continue;
+            }
+            let is_new = |partition: &&_| before.is_none_or(|before| !before.partitions.contains(partition));
+            moved += target.partitions.iter().filter(is_new).count();
+            let value = Some(target);
+            self.write(ConsumerGroupRecord::TargetMember { member_id, value }, cx);
+        }
+        moved
+    }
+
+    /// Makes what was written of members the target.
+    pub(super) fn write_target(&mut self, value: TargetAssignmentValue, cx: &mut Context<'_>) {
+        self.write(ConsumerGroupRecord::Target(Some(value)), cx);
     }
 
     /// Lets a join wait for the next target. One that it takes the place of came over a connection that the client gave up.
@@ -184,6 +229,7 @@ impl ConsumerGroup {
                 heartbeat_refusal(ErrorCode::COORDINATOR_LOAD_IN_PROGRESS, None),
             );
         }
+        self.bound_joins(cx);
     }
 
     /// Ends the wait of a member that is no more.
@@ -193,32 +239,31 @@ impl ConsumerGroup {
         }
     }
 
-    fn answer_joins(&mut self, cx: &mut Context<'_>) {
-        let nothing = Partitions::default();
-        for (member_id, ticket) in std::mem::take(&mut self.pending.joins) {
-            let response = match self.reconcile(&member_id, Some(&nothing), false, cx) {
-                Ok(_) => self.heartbeat_response(&member_id, true, cx),
-                Err(refusal) => refusal.response(),
-            };
-            cx.reply(ticket, response);
+    /// Answers the joins of these members, with what there is for them.
+    pub(super) fn answer_joins(&mut self, of: impl Fn(&str) -> bool, cx: &mut Context<'_>) {
+        let waiting: Vec<Text> = self.pending.members().filter(|id| of(id)).cloned().collect();
+        for member_id in waiting {
+            self.answer_join(&member_id, cx);
         }
+        if self.pending.joins.is_empty() {
+            cx.cancel(&self.id, GroupTimer::JoinWait);
+        }
+    }
+
+    pub(super) fn answer_join(&mut self, member_id: &Text, cx: &mut Context<'_>) {
+        let Some(ticket) = self.pending.joins.remove(member_id) else {
+            return;
+        };
+        let response = match self.reconcile(member_id, Some(&Partitions::default()), false, cx) {
+            Ok(_) => self.heartbeat_response(member_id, true, cx),
+            Err(refusal) => refusal.response(),
+        };
+        cx.reply(ticket, response);
     }
 
     /// How long targets are apart at least, in milliseconds.
     fn assignment_interval_ms(&self, settings: &Settings) -> u64 {
         let interval_ms = settings.consumer_assignment_interval_ms(&self.id);
         u64::try_from(interval_ms.unwrap_or(GroupSetting::AssignmentInterval.default_value())).unwrap_or(0)
-    }
-
-    /// What most members ask for, else the first that is configured.
-    pub(super) fn assignor_name(&self, settings: &Settings) -> Text {
-        let default = || settings.group_consumer_assignors.first().cloned();
-        let preferred = self.members.preferred_assignor();
-        let preferred = preferred
-            .filter(|name| settings.group_consumer_assignors.contains(name))
-            .cloned();
-        preferred
-            .or_else(default)
-            .unwrap_or_else(|| Assignor::Uniform.name().into())
     }
 }

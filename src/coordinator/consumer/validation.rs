@@ -1,21 +1,36 @@
 //! What is wrong with a heartbeat whatever the group (Kafka's `throwIfConsumerGroupHeartbeatRequestIsInvalid`).
 
+use std::collections::BTreeSet;
+
 use super::epoch;
 use super::heartbeat::heartbeat_refusal;
-use crate::coordinator::request::{ConsumerGroupHeartbeatRequest, Response, Text};
+use super::members::metadata_bytes;
+use crate::coordinator::client_assignor::ASSIGNORS_MAX;
+use crate::coordinator::request::{ClientAssignor, ConsumerGroupHeartbeatRequest, Response, Text};
 use crate::coordinator::settings::Settings;
 use crate::wire::error_code::ErrorCode;
 
-/// The refusal of a request that cannot be one; `None` if it is in order.
+/// As long as a topic's may be.
+const ASSIGNOR_NAME_MAX_BYTES: usize = 249;
+
+/// The refusal of a request that cannot be one; `None` if it is in order. Whether somebody offers an assignor to a group, or
+/// a member of it asks for that one already, `is_offered` says.
 pub(in crate::coordinator) fn invalid_heartbeat(
     request: &ConsumerGroupHeartbeatRequest,
     settings: &Settings,
+    is_offered: impl Fn(&str, &str) -> bool,
 ) -> Option<Response> {
-    if let Some(message) = invalid(request) {
-        return Some(heartbeat_refusal(ErrorCode::INVALID_REQUEST, Some(message.into())));
+    let message = invalid(request).map(Text::from);
+    if let Some(message) = message.or_else(|| invalid_assignors(request, settings)) {
+        return Some(heartbeat_refusal(ErrorCode::INVALID_REQUEST, Some(message)));
     }
     let assignor = request.server_assignor.as_ref()?;
-    if settings.group_consumer_assignors.contains(assignor) {
+    let mut listed = request.client_assignors.iter().flatten();
+    if settings.group_consumer_assignors.contains(assignor)
+        || settings.names_assignor(&request.group_id, assignor)
+        || listed.any(|listed| listed.name == *assignor)
+        || is_offered(&request.group_id, assignor)
+    {
         return None;
     }
     let supported = settings.group_consumer_assignors.join(", ");
@@ -44,6 +59,34 @@ fn invalid(request: &ConsumerGroupHeartbeatRequest) -> Option<&'static str> {
         ..epoch::LEAVE_FOR_A_WHILE => Some("MemberEpoch is invalid."),
         _ => None,
     }
+}
+
+fn invalid_assignors(request: &ConsumerGroupHeartbeatRequest, settings: &Settings) -> Option<Text> {
+    let assignors = request.client_assignors.as_ref()?;
+    if assignors.len() > ASSIGNORS_MAX {
+        return Some(format!("ClientAssignors can't be more than {ASSIGNORS_MAX}.").into());
+    }
+    let mut names = BTreeSet::new();
+    for assignor in assignors {
+        let ClientAssignor {
+            name,
+            minimum_version: minimum,
+            maximum_version: maximum,
+            ..
+        } = assignor;
+        if name.trim().is_empty() || name.len() > ASSIGNOR_NAME_MAX_BYTES {
+            return Some(format!("The name of an assignor must have 1 to {ASSIGNOR_NAME_MAX_BYTES} bytes.").into());
+        }
+        if !names.insert(name) {
+            return Some(format!("Assignor {name} comes twice.").into());
+        }
+        if *minimum < 0 || maximum < minimum {
+            return Some(format!("Assignor {name} has the versions {minimum} to {maximum}, which are none.").into());
+        }
+    }
+    let (length, limit) = (metadata_bytes(assignors), settings.assignor_metadata_max_bytes);
+    let message = || format!("The metadata of the assignors is {length} bytes long, at most {limit} are allowed.");
+    (length > limit).then(|| message().into())
 }
 
 fn invalid_join(request: &ConsumerGroupHeartbeatRequest) -> Option<&'static str> {

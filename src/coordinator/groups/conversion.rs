@@ -26,6 +26,9 @@ impl Groups {
             let error = ErrorCode::COORDINATOR_LOAD_IN_PROGRESS;
             return cx.reply(ticket, Response::Unavailable { error });
         }
+        if self.is_of_an_external(&request, cx) {
+            return self.external_heartbeat(ticket, &request, cx);
+        }
         if let Some(Group::Consumer(group)) = self.groups.get_mut(&request.group_id) {
             let may_be_last = request.member_epoch < 0;
             let group_id = request.group_id.clone();
@@ -86,7 +89,7 @@ impl Groups {
         if !records.is_empty() {
             group.begin(epoch_before, cx);
         }
-        if let Some(Group::Classic(classic)) = self.groups.insert(group_id.clone(), Group::Consumer(group)) {
+        if let Some(Group::Classic(classic)) = self.groups.insert(group_id.clone(), Group::Consumer(group.into())) {
             let members = classic.size();
             classic.end(cx);
             records.insert(0, ClassicGroup::tombstone(&group_id));

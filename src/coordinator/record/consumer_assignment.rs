@@ -115,11 +115,11 @@ impl From<Arc<Partitions>> for TargetMemberValue {
 }
 
 impl TargetMemberValue {
-    /// Whether it is these partitions without metadata.
-    pub(in crate::coordinator) fn is(&self, partitions: &Arc<Partitions>) -> bool {
-        self.metadata_version == 0
-            && self.metadata.is_empty()
-            && (Arc::ptr_eq(&self.partitions, partitions) || self.partitions == *partitions)
+    /// Whether it is the same; the very same partitions are not looked at.
+    pub(in crate::coordinator) fn is_same(&self, other: &Self) -> bool {
+        self.metadata_version == other.metadata_version
+            && self.metadata == other.metadata
+            && (Arc::ptr_eq(&self.partitions, &other.partitions) || self.partitions == other.partitions)
     }
 
     pub(super) fn to_bytes(&self) -> Bytes {

@@ -1,0 +1,242 @@
+//! Heartbeats of external assignors, and the assignments that they and members compute.
+
+use super::Groups;
+use crate::coordinator::consumer::{asked, heartbeat_refusal};
+use crate::coordinator::context::Context;
+use crate::coordinator::event::{EpochReason, Event};
+use crate::coordinator::external::{self, OF_GROUP_MAX, OF_SHARD_MAX};
+use crate::coordinator::group::Group;
+use crate::coordinator::input::Ticket;
+use crate::coordinator::request::{
+    AssignedBy, ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse, InstallAssignmentRequest,
+    PrepareAssignmentRequest, PrepareAssignmentResponse, Response, Text,
+};
+use crate::coordinator::timer::{ExternalTimer, TimerKey};
+use crate::wire::error_code::ErrorCode;
+
+/// How long the heartbeat of one that computes waits, in milliseconds: what it sends next may be behind it in its connection,
+/// and it should not send them without a pause either.
+const BUSY_POLL_MS: i32 = 500;
+
+impl Groups {
+    /// Whether the heartbeat is an external assignor's. A member of the group stays one, whatever it subscribes to.
+    pub(super) fn is_of_an_external(&self, request: &ConsumerGroupHeartbeatRequest, cx: &Context<'_>) -> bool {
+        if let Some(Group::Consumer(group)) = self.groups.get(&request.group_id)
+            && group.has_member(&request.member_id)
+        {
+            return false;
+        }
+        request.is_of_an_external()
+            || (!request.is_join() && cx.externals.contains(&request.group_id, &request.member_id))
+    }
+
+    pub(super) fn external_heartbeat(
+        &mut self,
+        ticket: Ticket,
+        request: &ConsumerGroupHeartbeatRequest,
+        cx: &mut Context<'_>,
+    ) {
+        let (group_id, member_id) = (&request.group_id, &request.member_id);
+        let is_known = cx.externals.contains(group_id, member_id);
+        let refusal = match request.member_epoch {
+            0 if cx.externals.have_room(group_id, member_id) => None,
+            0 => {
+                let message = format!(
+                    "A group has at most {OF_GROUP_MAX} external assignors, and a shard of groups at most {OF_SHARD_MAX}."
+                );
+                Some((ErrorCode::GROUP_MAX_SIZE_REACHED, Some(message.into())))
+            }
+            _ if !is_known => Some((ErrorCode::UNKNOWN_MEMBER_ID, None)),
+            ..0 => {
+                self.remove_external(group_id, member_id, EpochReason::MemberLeft, cx);
+                return cx.reply(ticket, external_response(request.member_epoch, member_id, 0, false));
+            }
+            external::EPOCH if subscribes(request) => Some((
+                ErrorCode::INVALID_REQUEST,
+                Some("An external assignor is subscribed to nothing; a member joins with epoch 0.".into()),
+            )),
+            external::EPOCH => None,
+            _ => Some((ErrorCode::FENCED_MEMBER_EPOCH, None)),
+        };
+        match refusal {
+            Some((error, message)) => cx.reply(ticket, heartbeat_refusal(error, message)),
+            None => self.external_beat(ticket, request, cx),
+        }
+    }
+
+    fn external_beat(&mut self, ticket: Ticket, request: &ConsumerGroupHeartbeatRequest, cx: &mut Context<'_>) {
+        let (group_id, member_id) = (&request.group_id, &request.member_id);
+        let before = cx
+            .externals
+            .get(group_id, member_id)
+            .map(|known| known.assignors.clone());
+        let before = before.filter(|_| !request.is_join());
+        let news = asked(before.as_deref().unwrap_or(&[]), request.client_assignors.as_deref());
+        if let Some(replaced) = cx.externals.take_in(request) {
+            // It came over a connection that the client gave up.
+            let error = ErrorCode::COORDINATOR_LOAD_IN_PROGRESS;
+            cx.reply(replaced, heartbeat_refusal(error, None));
+        }
+        cx.arm_external(
+            group_id,
+            ExternalTimer::Session(member_id.clone()),
+            cx.settings.consumer_session_timeout_ms(group_id),
+        );
+        if request.is_join() {
+            tell_registered(request, cx);
+        }
+        let (mut should_compute, mut is_busy) = (false, false);
+        if let Some(group) = self.groups.get_mut(group_id) {
+            if request.is_join() {
+                group.on_external_gone(member_id, cx);
+            }
+            group.on_external_news(member_id, news, cx);
+            should_compute = group.offer_external(member_id, cx);
+            is_busy = group.is_computed_by(member_id);
+        }
+        let interval_ms = cx.settings.consumer_heartbeat_interval_ms(group_id);
+        if request.is_join() || news.is_some() || should_compute {
+            let response = external_response(external::EPOCH, member_id, interval_ms, should_compute);
+            return cx.reply(ticket, response);
+        }
+        cx.externals.park(group_id, member_id, ticket);
+        let wait_ms = match is_busy {
+            true => BUSY_POLL_MS.min(interval_ms),
+            false => interval_ms,
+        };
+        cx.arm_external(group_id, ExternalTimer::Poll(member_id.clone()), wait_ms);
+    }
+
+    pub(in crate::coordinator) fn on_external_timer(
+        &mut self,
+        group_id: &Text,
+        timer: ExternalTimer,
+        cx: &mut Context<'_>,
+    ) {
+        match timer {
+            ExternalTimer::Poll(member_id) => cx.answer_external(group_id, &member_id, false),
+            ExternalTimer::Session(member_id) => {
+                self.remove_external(group_id, &member_id, EpochReason::SessionExpired, cx);
+            }
+        }
+    }
+
+    fn remove_external(&mut self, group_id: &Text, member_id: &Text, reason: EpochReason, cx: &mut Context<'_>) {
+        if let Some(parked) = cx.externals.unpark(group_id, member_id) {
+            cx.reply(parked, heartbeat_refusal(ErrorCode::UNKNOWN_MEMBER_ID, None));
+        }
+        for timer in [
+            ExternalTimer::Poll(member_id.clone()),
+            ExternalTimer::Session(member_id.clone()),
+        ] {
+            cx.timers.cancel(&TimerKey::External(group_id.clone(), timer));
+        }
+        let Some(external) = cx.externals.remove(group_id, member_id) else {
+            return;
+        };
+        cx.event(Event::ExternalAssignorGone {
+            group_id: group_id.clone(),
+            member_id: member_id.clone(),
+            client_id: external.client_id,
+            client_host: external.client_host,
+            reason,
+        });
+        if let Some(group) = self.groups.get_mut(group_id) {
+            group.on_external_gone(member_id, cx);
+        }
+    }
+
+    pub(in crate::coordinator) fn prepare_assignment(
+        &mut self,
+        request: &PrepareAssignmentRequest,
+        cx: &mut Context<'_>,
+    ) -> Response {
+        match self.groups.get_mut(&request.group_id) {
+            Some(Group::Consumer(group)) => group.prepare_assignment(request, cx),
+            _ => Response::PrepareAssignment(PrepareAssignmentResponse::refusal(
+                ErrorCode::GROUP_ID_NOT_FOUND,
+                Some(not_found(&request.group_id)),
+            )),
+        }
+    }
+
+    pub(in crate::coordinator) fn install_assignment(
+        &mut self,
+        request: InstallAssignmentRequest,
+        cx: &mut Context<'_>,
+    ) -> Response {
+        match self.groups.get_mut(&request.group_id) {
+            Some(Group::Consumer(group)) => group.install_assignment(request, cx),
+            _ => Response::InstallAssignment {
+                error: ErrorCode::GROUP_ID_NOT_FOUND,
+                error_message: Some(not_found(&request.group_id)),
+            },
+        }
+    }
+
+    /// Whether a member of the group asks for the assignor already, or can run it.
+    pub(in crate::coordinator) fn know_assignor(&self, group_id: &str, assignor: &str) -> bool {
+        match self.groups.get(group_id) {
+            Some(Group::Consumer(group)) => group.knows_assignor(assignor),
+            _ => false,
+        }
+    }
+}
+
+impl Context<'_> {
+    fn arm_external(&mut self, group_id: &Text, timer: ExternalTimer, delay_ms: i32) {
+        let delay_ms = u64::try_from(delay_ms).unwrap_or(0);
+        let key = TimerKey::External(group_id.clone(), timer);
+        self.timers.arm(self.now.monotonic_ms, key, delay_ms);
+    }
+
+    /// Answers the parked heartbeat of an external assignor, if there is one.
+    pub(in crate::coordinator) fn answer_external(&mut self, group_id: &Text, member_id: &Text, should_compute: bool) {
+        let key = TimerKey::External(group_id.clone(), ExternalTimer::Poll(member_id.clone()));
+        self.timers.cancel(&key);
+        let Some(ticket) = self.externals.unpark(group_id, member_id) else {
+            return;
+        };
+        let interval_ms = self.settings.consumer_heartbeat_interval_ms(group_id);
+        let response = external_response(external::EPOCH, member_id, interval_ms, should_compute);
+        self.reply(ticket, response);
+    }
+}
+
+/// The answer to an external assignor's heartbeat.
+fn external_response(member_epoch: i32, member_id: &Text, interval_ms: i32, should_compute: bool) -> Response {
+    Response::ConsumerGroupHeartbeat(ConsumerGroupHeartbeatResponse {
+        error: ErrorCode::NONE,
+        error_message: None,
+        member_id: Some(member_id.clone()),
+        member_epoch,
+        heartbeat_interval_ms: interval_ms,
+        assignment: None,
+        assigned_by: AssignedBy::default(),
+        should_compute_assignment: should_compute,
+    })
+}
+
+fn not_found(group_id: &str) -> Text {
+    format!("Consumer group {group_id} not found.").into()
+}
+
+fn subscribes(request: &ConsumerGroupHeartbeatRequest) -> bool {
+    let has_names = request
+        .subscribed_topic_names
+        .as_ref()
+        .is_some_and(|names| !names.is_empty());
+    let regex = request.subscribed_topic_regex.as_ref();
+    has_names || regex.is_some_and(|regex| !regex.is_empty())
+}
+
+fn tell_registered(request: &ConsumerGroupHeartbeatRequest, cx: &mut Context<'_>) {
+    let listed = request.client_assignors.iter().flatten();
+    cx.event(Event::ExternalAssignorRegistered {
+        group_id: request.group_id.clone(),
+        member_id: request.member_id.clone(),
+        client_id: request.client_id.clone(),
+        client_host: request.client_host.clone(),
+        assignors: listed.map(|assignor| assignor.name.clone()).collect(),
+    });
+}
