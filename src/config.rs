@@ -1,5 +1,6 @@
 //! The configuration: one YAML file, environment variables for every key, flags for the common ones.
 
+mod assignors;
 mod checks;
 mod document;
 mod host_port;
@@ -17,6 +18,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+pub use assignors::AssignorConfig;
 pub use load::{admin_address, load};
 pub use problem::{ConfigError, Place, Problem};
 
@@ -67,6 +69,8 @@ pub struct Config {
     pub admin: AdminConfig,
     pub store: StoreConfig,
     pub groups: GroupsConfig,
+    /// Client-side assignors; of several that always have a group the first holds.
+    pub assignors: Vec<AssignorConfig>,
     /// Overrides of the coordinator's settings under Kafka's names, e.g. `group.initial.rebalance.delay.ms`.
     pub settings: BTreeMap<String, String>,
     pub limits: LimitsConfig,
@@ -202,4 +206,6 @@ pub struct LimitsConfig {
     pub buffer: usize,
     /// Requests of one connection that may be under way.
     pub pipeline_max: usize,
+    /// Bytes of metadata that a client-side assignor may have for one member.
+    pub assignor_metadata_max: usize,
 }

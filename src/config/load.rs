@@ -192,6 +192,7 @@ impl Reader {
         });
         let delegate = self.list("groups.delegate", group_pattern);
         let assign = self.assign();
+        let assignors = self.assignors();
         let settings = self.settings();
         let limits = self.limits();
         let drain_timeout = self.duration("drain_timeout", Duration::ZERO, HOUR);
@@ -202,6 +203,7 @@ impl Reader {
             admin: AdminConfig { listen: admin? },
             store: StoreConfig { data: data? },
             groups: GroupsConfig { delegate, assign },
+            assignors,
             settings,
             limits: limits?,
             drain_timeout: drain_timeout?,
@@ -306,6 +308,7 @@ impl Reader {
         let idle_timeout = self.duration("limits.idle_timeout", Duration::from_secs(1), DAYS_30);
         let buffer = self.size("limits.buffer", 4 * KIB, 16 * KIB * KIB);
         let pipeline_max = self.count("limits.pipeline_max", 1, 100_000);
+        let assignor_metadata_max = self.size("limits.assignor_metadata_max", 0, KIB * KIB);
         Some(LimitsConfig {
             frame_max: frame_max?,
             owned_request_max: owned_request_max?,
@@ -316,6 +319,7 @@ impl Reader {
             idle_timeout: idle_timeout?,
             buffer: buffer?,
             pipeline_max: pipeline_max?,
+            assignor_metadata_max: assignor_metadata_max?,
         })
     }
 

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::config::GroupsConfig;
+use crate::config::Config;
 use crate::coordinator::group_config::GroupConfig;
 use crate::coordinator::group_patterns::GroupPatterns;
 use crate::coordinator::request::{ListGroupsRequest, Request, Response, Text};
-use crate::coordinator::settings::{ClassicAssignmentRule, Settings};
+use crate::coordinator::settings::{ClassicAssignmentRule, ExternalAssignorRule, Settings};
 use crate::proxy::stop::Stop;
 use crate::runtime::Coordinator;
 use crate::upstream::cluster::ClusterWatch;
@@ -21,6 +21,9 @@ const PAUSE_LONGEST: Duration = Duration::from_secs(10);
 const REFRESH: Duration = Duration::from_secs(300);
 /// Settings that somebody changes through Convoke are read again so long after: the broker that is asked has heard of it by then.
 const SETTLES: Duration = Duration::from_millis(500);
+
+/// So many members of a group may each have as much of an assignor's metadata as one may; more share what these have.
+const MEMBERS_WITH_MOST_METADATA: usize = 64;
 
 /// Asks until a broker tells. A missing right is said once; then Kafka's defaults and our own settings hold.
 pub(super) async fn ask(upstream: &Upstream) -> BTreeMap<String, String> {
@@ -61,13 +64,22 @@ pub(super) async fn with_groups(upstream: &Upstream, settings: Settings) -> Arc<
 }
 
 /// Adds the rules of our own configuration, which hold until the next start.
-pub(super) fn with_rules(groups: &GroupsConfig, settings: Settings) -> Settings {
-    let rules = groups.assign.iter().map(|rule| ClassicAssignmentRule {
+pub(super) fn with_rules(config: &Config, settings: Settings) -> Settings {
+    let external = config.assignors.iter().map(|rule| ExternalAssignorRule {
+        name: Text::from(&*rule.name),
+        groups: GroupPatterns::new(&rule.groups),
+        always: rule.always,
+    });
+    let metadata_max = config.limits.assignor_metadata_max;
+    let rules = config.groups.assign.iter().map(|rule| ClassicAssignmentRule {
         groups: GroupPatterns::new(&rule.groups),
         assignor: rule.assignor.as_deref().map(Text::from),
     });
     Settings {
         coordinator_assigned: rules.collect(),
+        external_assignors: external.collect(),
+        assignor_metadata_max_bytes: metadata_max,
+        assignor_metadata_group_max_bytes: MEMBERS_WITH_MOST_METADATA * metadata_max,
         ..settings
     }
 }
@@ -130,6 +142,9 @@ pub(super) async fn follow(
                     group_configs: next.group_configs,
                     coordinator_assigned: next.coordinator_assigned,
                     keeps_group_configs: next.keeps_group_configs,
+                    external_assignors: next.external_assignors,
+                    assignor_metadata_max_bytes: next.assignor_metadata_max_bytes,
+                    assignor_metadata_group_max_bytes: next.assignor_metadata_group_max_bytes,
                     ..settings
                 };
             }

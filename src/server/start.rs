@@ -108,7 +108,7 @@ impl Starting {
         let cluster = upstream.cluster().ready().await;
         let broker = broker_settings::ask(&upstream).await;
         let built = settings::build(&broker, &config.settings).map_err(ServerError::Settings)?;
-        let built = broker_settings::with_rules(&config.groups, built);
+        let built = broker_settings::with_rules(&config, built);
         let built = broker_settings::with_groups(&upstream, built).await;
         let shards = match u32::try_from(cluster.coordinators.len()) {
             Ok(count) if count > 0 => count,
@@ -130,6 +130,8 @@ impl Starting {
             metrics: Arc::clone(&status.metrics),
         });
         status.has_coordinator(coordinator.clone());
+        let assignors = config.assignors.iter().map(|rule| &*rule.name);
+        status.metrics.client_assignors.know(assignors);
         loaded(&coordinator).await;
         announce_nodes(&listeners, &cluster)?;
         let stop = Stop::new();

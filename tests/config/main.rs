@@ -1,5 +1,7 @@
 //! What people meet when they configure Convoke: the examples that ship, and what is said about mistakes.
 
+mod assignors;
+
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -185,7 +187,7 @@ retention: 7
              group.consumer.session.timeout.ms, group.initial.rebalance.delay.ms, group.max.session.timeout.ms, group.max.size, group.min.session.timeout.ms, \
              offset.metadata.max.bytes, offsets.retention.check.interval.ms, offsets.retention.minutes, \
              offsets.topic.num.partitions",
-            "convoke.yaml:16:1: retention: unknown key; here can stand: upstream, listen, admin, store, groups, limits, \
+            "convoke.yaml:16:1: retention: unknown key; here can stand: upstream, listen, admin, store, groups, assignors, limits, \
              drain_timeout, log, settings",
             "configuration: store.data: missing; give --data DIR, CONVOKE_STORE_DATA or the key in the file",
         ],
@@ -454,7 +456,7 @@ log: {level: lound}
             "convoke.yaml:4:60: limits.buffer: `64k` is not a size; write a number of bytes, or one with a unit such as 64KiB or 100MiB",
             "convoke.yaml:5:14: log.level: cannot read the log filter \"lound\": \"lound\" is none of trace, debug, info, warn, error and \
              off; give a level such as `info`, or `info,convoke::upstream=debug`",
-            "convoke.yaml:6:3: (a list): unknown key; here can stand: upstream, listen, admin, store, groups, limits, drain_timeout, log, \
+            "convoke.yaml:6:3: (a list): unknown key; here can stand: upstream, listen, admin, store, groups, assignors, limits, drain_timeout, log, \
              settings",
         ],
     );

@@ -244,6 +244,7 @@ fn config(upstream: SocketAddr) -> Config {
             delegate: Vec::new(),
             assign: Vec::new(),
         },
+        assignors: Vec::new(),
         settings: BTreeMap::new(),
         limits: LimitsConfig {
             frame_max: FRAME_MAX,
@@ -255,6 +256,7 @@ fn config(upstream: SocketAddr) -> Config {
             idle_timeout: Duration::from_secs(600),
             buffer: BUFFER,
             pipeline_max: 64,
+            assignor_metadata_max: 64 * 1024,
         },
         drain_timeout: Duration::from_secs(10),
         log: LogConfig {
