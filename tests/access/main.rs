@@ -2,6 +2,7 @@
 //! the broker, by every user, in every version, and every field of the two answers.
 
 mod answers;
+mod assignment;
 mod client;
 mod group_configs;
 mod odd;
@@ -135,6 +136,8 @@ async fn every_answer_is_the_brokers_own(version: &str) -> Result<()> {
     let mut all = Vec::new();
     for user in USERS {
         all.extend(differences(&world, user, &questions, &admins).await?);
+        let client = world.login(Side::Convoke, user).await?;
+        all.extend(assignment::differences(user, &client).await?);
     }
     let asked = USERS.len() * questions.len();
     println!(
