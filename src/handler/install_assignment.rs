@@ -1,6 +1,6 @@
 //! ConsumerGroupInstallAssignment (20849, our own): KIP-848's request that hands in a computed assignment.
 //!
-//! Checked as ConsumerGroupPrepareAssignment is; what is wrong with the assignment itself is the coordinator's to say.
+//! READ on the group, as for ConsumerGroupPrepareAssignment; the rest is the coordinator's to say.
 
 use bytes::Bytes;
 
@@ -8,7 +8,7 @@ use super::ClientUpstream;
 use super::access::{Access, Operation};
 use super::call::{Call, Handled};
 use super::convert::{optional_wire, owned_bytes, text};
-use super::prepare_assignment::{NOT_OURS, Refusal, valid};
+use super::prepare_assignment::NOT_OURS;
 use crate::coordinator::partitions::TopicPartition;
 use crate::coordinator::request::{self as core, Request, Response, Text};
 use crate::wire::assignment::install::{InstallAssignmentRequest, InstallAssignmentResponse, InstalledMember};
@@ -20,9 +20,6 @@ pub(super) async fn handle(call: &Call<'_>, body: Bytes, access: &mut Access<'_,
     let group_id = &request.group_id;
     if let Err(error) = access.group(group_id, Operation::Read).await {
         return answer(call, error, None);
-    }
-    if let Err(Refusal { error, message }) = valid(group_id, &request.member_id, request.member_epoch) {
-        return answer(call, error, Some(&Text::from(message)));
     }
     if call.is_delegated(group_id) {
         return answer(call, ErrorCode::GROUP_ID_NOT_FOUND, Some(&Text::from(NOT_OURS)));

@@ -24,9 +24,6 @@ pub(super) async fn handle(call: &Call<'_>, body: Bytes, access: &mut Access<'_,
     if let Err(error) = access.group(group_id, Operation::Read).await {
         return fail(call, error);
     }
-    if let Err(Refusal { error, message }) = valid(group_id, member_id, request.member_epoch) {
-        return refuse(call, error, Some(&Text::from(message)));
-    }
     if call.is_delegated(group_id) {
         return refuse(call, ErrorCode::GROUP_ID_NOT_FOUND, Some(&Text::from(NOT_OURS)));
     }
@@ -45,26 +42,6 @@ pub(super) async fn handle(call: &Call<'_>, body: Bytes, access: &mut Access<'_,
 
 /// Why a group that the upstream coordinates has no client-side assignors.
 pub(super) const NOT_OURS: &str = "Convoke coordinates no such group, and the upstream has no client-side assignors.";
-
-/// What is wrong with a request, whatever the group is.
-pub(super) struct Refusal {
-    pub(super) error: ErrorCode,
-    pub(super) message: &'static str,
-}
-
-/// Checks what can be checked without the group, for both requests.
-pub(super) fn valid(group_id: &str, member_id: &str, member_epoch: i32) -> Result<(), Refusal> {
-    let (error, message) = if group_id.is_empty() {
-        (ErrorCode::INVALID_GROUP_ID, "GroupId can't be empty.")
-    } else if member_id.is_empty() {
-        (ErrorCode::INVALID_REQUEST, "MemberId can't be empty.")
-    } else if member_epoch < 0 {
-        (ErrorCode::INVALID_REQUEST, "MemberEpoch can't be negative.")
-    } else {
-        return Ok(());
-    };
-    Err(Refusal { error, message })
-}
 
 fn fail(call: &Call<'_>, error: ErrorCode) -> Handled {
     refuse(call, error, None)

@@ -1,6 +1,7 @@
 //! Client-side assignors: the two requests that compute an assignment, and the heartbeat's fields of our own.
 
 use bytes::{Bytes, BytesMut};
+use kafka_protocol::messages::{ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse};
 
 use super::access::rules::{DESCRIBE, READ, Rules, upstream};
 use super::access::{checking, forget};
@@ -8,7 +9,11 @@ use super::kit::*;
 use super::unavailable::setups;
 use crate::handler::Answer;
 use crate::wire::api::*;
-use crate::wire::assignment::install::{InstallAssignmentRequest, InstallAssignmentResponse};
+use crate::wire::assignment::TopicPartitions;
+use crate::wire::assignment::heartbeat::{
+    AssignedBy, ClientAssignor, assigned_by, set_client_assignors, should_compute_assignment,
+};
+use crate::wire::assignment::install::{InstallAssignmentRequest, InstallAssignmentResponse, InstalledMember};
 use crate::wire::assignment::prepare::{PrepareAssignmentRequest, PrepareAssignmentResponse};
 use crate::wire::codec::{self, Encode, GuardedResponse};
 
@@ -87,15 +92,15 @@ async fn who_may_not_read_the_group_is_told_nothing_else() {
 #[tokio::test]
 async fn what_cannot_be_asked_for_is_refused_with_the_reason() {
     let setup = Setup::new().await;
-    for (ids, error) in [
-        (("", "", -1), 24),
-        (("g", "", -1), 42),
-        (("g", "me", -1), 42),
-        (("delegated-g", "me", 1), 69),
-        (("nothing", "me", 1), 69),
+    for (ids, error, has_message) in [
+        (("", "", -1), 24, false),
+        (("g", "", -1), 42, true),
+        (("g", "me", -1), 42, true),
+        (("delegated-g", "me", 1), 69, true),
+        (("nothing", "me", 1), 69, true),
     ] {
         let errors = errors(&setup, ids, &mut Upstream::unused()).await;
-        assert_eq!(errors, [(error, true); 2], "{ids:?}");
+        assert_eq!(errors, [(error, has_message); 2], "{ids:?}");
     }
 }
 
@@ -105,4 +110,199 @@ async fn while_nothing_can_be_looked_at_computing_has_to_wait() {
         let errors = errors(&setup, ("g", "me", 1), &mut Upstream::unused()).await;
         assert_eq!(errors, [(error, false); 2]);
     }
+}
+
+/// A heartbeat of a process that computes and reads nothing.
+fn external(member_epoch: i32) -> ConsumerGroupHeartbeatRequest {
+    let register = ConsumerGroupHeartbeatRequest::default()
+        .with_group_id(string("g").into())
+        .with_member_id(string("external"))
+        .with_member_epoch(member_epoch);
+    if member_epoch != 0 {
+        return register;
+    }
+    let mut register = register
+        .with_rebalance_timeout_ms(20_000)
+        .with_subscribed_topic_names(Some(Vec::new()))
+        .with_topic_partitions(Some(Vec::new()));
+    set_client_assignors(&mut register, &[assignor()]).expect("it fits");
+    register
+}
+
+fn assignor() -> ClientAssignor {
+    ClientAssignor {
+        name: string("lag-balanced"),
+        maximum_version: 3,
+        metadata_version: 2,
+        metadata: Bytes::from_static(b"mine"),
+        ..ClientAssignor::default()
+    }
+}
+
+fn member(member_epoch: i32) -> ConsumerGroupHeartbeatRequest {
+    let member = ConsumerGroupHeartbeatRequest::default()
+        .with_group_id(string("g").into())
+        .with_member_id(string("me"))
+        .with_member_epoch(member_epoch);
+    if member_epoch != 0 {
+        return member;
+    }
+    member
+        .with_rebalance_timeout_ms(20_000)
+        .with_subscribed_topic_names(Some(vec![string("orders").into()]))
+        .with_topic_partitions(Some(Vec::new()))
+}
+
+async fn hears(setup: &Setup, version: i16, request: &ConsumerGroupHeartbeatRequest) -> ConsumerGroupHeartbeatResponse {
+    let answer = setup.handle_apart(CONSUMER_GROUP_HEARTBEAT, version, encode(request, version));
+    let Answer::Reply(body, error) = answer.await else {
+        panic!("no reply to {request:?}");
+    };
+    let response: ConsumerGroupHeartbeatResponse = codec::decode_response(version, body.freeze()).expect("well-formed");
+    assert_eq!(response.error_code, error.0);
+    response
+}
+
+/// Asks for the group and gives all of the topic to one member, with a word to it.
+async fn compute(setup: &Setup, caller: &str, epoch: i32, reads: &str) -> PrepareAssignmentResponse {
+    let request = prepare("g", caller, epoch);
+    let upstream = &mut Upstream::unused();
+    let (prepared, _): (PrepareAssignmentResponse, _) =
+        exchange(setup, CONSUMER_GROUP_PREPARE_ASSIGNMENT, &request, upstream).await;
+    assert_eq!(prepared.error_code, 0, "{:?}", prepared.error_message);
+    let target = InstalledMember {
+        member_id: string(reads),
+        partitions: vec![TopicPartitions {
+            topic_id: ORDERS,
+            partitions: vec![2, 0, 1],
+        }],
+        metadata_version: 5,
+        metadata: Bytes::from_static(b"yours"),
+    };
+    let request = InstallAssignmentRequest {
+        group_epoch: prepared.group_epoch,
+        members: vec![target],
+        ..install("g", caller, epoch)
+    };
+    let (installed, _): (InstallAssignmentResponse, _) =
+        exchange(setup, CONSUMER_GROUP_INSTALL_ASSIGNMENT, &request, upstream).await;
+    assert_eq!(installed.error_code, 0, "{:?}", installed.error_message);
+    prepared
+}
+
+/// The partitions that a member is told, and what the assignor says.
+fn told(response: &ConsumerGroupHeartbeatResponse) -> Option<(Vec<i32>, AssignedBy)> {
+    let assignment = response.assignment.as_ref()?;
+    let topics = assignment.topic_partitions.iter();
+    let partitions = topics.flat_map(|topic| topic.partitions.iter().copied()).collect();
+    Some((partitions, assigned_by(assignment).expect("well-formed")))
+}
+
+fn yours() -> AssignedBy {
+    AssignedBy {
+        error: 0,
+        metadata_version: 5,
+        metadata: Bytes::from_static(b"yours"),
+    }
+}
+
+#[tokio::test]
+async fn an_external_assignor_places_the_partitions_of_a_stock_member() {
+    for version in 0..=1 {
+        let setup = Setup::new().await;
+        let registered = hears(&setup, 1, &external(0)).await;
+        assert_eq!((registered.error_code, registered.member_epoch), (0, 1));
+        assert!(registered.heartbeat_interval_ms > 0 && registered.assignment.is_none());
+        let joins = member(0).with_server_assignor(Some(string("lag-balanced")));
+        let external_computes = async {
+            let response = hears(&setup, 1, &external(1)).await;
+            assert!(
+                should_compute_assignment(&response).expect("well-formed"),
+                "{response:?}"
+            );
+            compute(&setup, "external", 1, "me").await
+        };
+        let (prepared, joined) = tokio::join!(external_computes, hears(&setup, version, &joins));
+        assert_eq!(
+            (prepared.assignor_name.as_str(), prepared.members.len()),
+            ("lag-balanced", 1)
+        );
+        let (stock, topic) = (&prepared.members[0], &prepared.topics[0]);
+        assert_eq!(
+            (stock.member_id.as_str(), &stock.subscribed_topic_ids[..]),
+            ("me", &[ORDERS][..])
+        );
+        assert_eq!(stock.assignor, Default::default(), "it only names the assignor");
+        assert_eq!(
+            (topic.topic_id, topic.topic_name.as_str(), topic.num_partitions),
+            (ORDERS, "orders", 3)
+        );
+        let said = if version == 0 { AssignedBy::default() } else { yours() };
+        assert_eq!(told(&joined), Some((vec![0, 1, 2], said)), "v{version}");
+        assert!(!should_compute_assignment(&joined).expect("well-formed"));
+        let left = hears(&setup, 1, &external(-1)).await;
+        assert_eq!((left.error_code, left.member_epoch), (0, -1));
+        assert_eq!(hears(&setup, 1, &external(1)).await.error_code, 25);
+    }
+}
+
+#[tokio::test]
+async fn a_member_that_lists_an_assignor_computes_for_its_group() {
+    let setup = Setup::new().await;
+    let mut joins = member(0);
+    set_client_assignors(&mut joins, &[assignor()]).expect("it fits");
+    let joined = hears(&setup, 1, &joins).await;
+    assert!(should_compute_assignment(&joined).expect("well-formed"), "{joined:?}");
+    assert_eq!(told(&joined), Some((Vec::new(), AssignedBy::default())));
+    let epoch = joined.member_epoch;
+    let request = InstallAssignmentRequest {
+        members: vec![InstalledMember::default()],
+        ..install("g", "me", epoch)
+    };
+    let upstream = &mut Upstream::unused();
+    let (refused, _): (InstallAssignmentResponse, _) =
+        exchange(&setup, CONSUMER_GROUP_INSTALL_ASSIGNMENT, &request, upstream).await;
+    assert_eq!((refused.error_code, refused.error_message.is_some()), (20848, true));
+    for (ids, error) in [
+        (("g", "you", epoch), 25),
+        (("g", "me", epoch + 1), 113),
+        (("nothing", "me", epoch), 69),
+    ] {
+        let errors = errors(&setup, ids, upstream).await.map(|(error, _)| error);
+        assert_eq!(errors, [error; 2], "{ids:?}");
+    }
+    let prepared = compute(&setup, "me", epoch, "me").await;
+    let said = &prepared.members[0].assignor;
+    assert_eq!((said.metadata_version, &said.metadata[..]), (2, &b"mine"[..]));
+    let next = hears(&setup, 1, &member(epoch)).await;
+    assert_eq!(told(&next), Some((vec![0, 1, 2], yours())));
+    assert!(!should_compute_assignment(&next).expect("well-formed"));
+    let over = errors(&setup, ("g", "me", next.member_epoch), upstream).await;
+    assert_eq!(over.map(|(error, _)| error), [25; 2], "nobody is to compute now");
+}
+
+#[tokio::test]
+async fn an_assignor_that_fails_is_named_to_the_members_that_another_places() {
+    let setup = Setup::new().await;
+    let mut joins = member(0);
+    set_client_assignors(&mut joins, &[assignor()]).expect("it fits");
+    let epoch = hears(&setup, 1, &joins).await.member_epoch;
+    let upstream = &mut Upstream::unused();
+    let request = prepare("g", "me", epoch);
+    let (prepared, _): (PrepareAssignmentResponse, _) =
+        exchange(&setup, CONSUMER_GROUP_PREPARE_ASSIGNMENT, &request, upstream).await;
+    let request = InstallAssignmentRequest {
+        group_epoch: prepared.group_epoch,
+        error: -7,
+        ..install("g", "me", epoch)
+    };
+    let (installed, _): (InstallAssignmentResponse, _) =
+        exchange(&setup, CONSUMER_GROUP_INSTALL_ASSIGNMENT, &request, upstream).await;
+    assert_eq!(installed.error_code, 0, "{:?}", installed.error_message);
+    let next = hears(&setup, 1, &member(epoch)).await;
+    let failed = AssignedBy {
+        error: -7,
+        ..AssignedBy::default()
+    };
+    assert_eq!(told(&next), Some((vec![0, 1, 2], failed)));
 }

@@ -228,15 +228,33 @@ impl Setup {
     }
 
     pub(super) async fn handle(&self, api_key: i16, version: i16, body: Bytes, upstream: &mut Upstream) -> Answer {
+        let mut decisions = self.decisions.lock().await;
+        self.handle_knowing(&mut decisions, (api_key, version), body, upstream)
+            .await
+    }
+
+    /// The same on a connection of its own, which others need not wait for.
+    pub(super) async fn handle_apart(&self, api_key: i16, version: i16, body: Bytes) -> Answer {
+        let (mut decisions, mut upstream) = (Decisions::default(), Upstream::unused());
+        self.handle_knowing(&mut decisions, (api_key, version), body, &mut upstream)
+            .await
+    }
+
+    async fn handle_knowing(
+        &self,
+        decisions: &mut Decisions,
+        (api_key, api_version): (i16, i16),
+        body: Bytes,
+        upstream: &mut Upstream,
+    ) -> Answer {
         let head = RequestHead {
             api_key,
-            api_version: version,
+            api_version,
             correlation_id: 1,
             client_id: None,
             body_offset: 0,
         };
-        let mut decisions = self.decisions.lock().await;
-        handle(&head, body, &self.caller, &self.services, &mut decisions, upstream).await
+        handle(&head, body, &self.caller, &self.services, decisions, upstream).await
     }
 
     /// The reply in the same version, and the error that the metrics count.
