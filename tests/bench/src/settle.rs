@@ -40,7 +40,7 @@ pub struct Case {
 }
 
 impl Case {
-    /// Those that an aim is set for.
+    /// Those that aims are set for.
     pub const LARGE: [Self; 2] = [Self::new(1_000, 100), Self::new(1_000, 1_000)];
     pub const ALL: [Self; 4] = [
         Self::new(100, 100),
