@@ -3,6 +3,7 @@
 
 mod classic_assign;
 mod classic_assign_changes;
+mod classic_assign_random;
 mod computing;
 mod computing_choice;
 mod computing_client;

@@ -172,6 +172,7 @@ fn plans() -> Vec<Plan> {
         ),
         plan("on 4.4.0", &newest, consumer_group_trials()),
         plan("on 3.8.1", &Options::new("3.8.1"), consumer_group_trials()),
+        plan("on 4.4.0", &newest, scenario::leaderless::all()),
         plan("on 4.4.0", &newest, whole_cluster_trials()),
         // These do not tell which groups have settings of their own.
         plan("on 4.0.0", &Options::new("4.0.0"), group_configs::all()),

@@ -18,17 +18,22 @@ const MEMBERS: [Stock; 5] = [
 const PARTITIONS: u32 = 10;
 
 pub fn all() -> Vec<Trial> {
-    let trial = |assignor: &'static str| {
+    let trial = |(assignor, leader, group): (&'static str, &str, &'static str)| {
         Trial::new(
-            format!("five libraries share a topic by {assignor}"),
-            move |stage: &mut Stage| libraries_share(stage, assignor),
+            format!("five libraries share a topic by {assignor}{leader}"),
+            move |stage: &mut Stage| libraries_share(stage, assignor, group),
         )
     };
-    ["range", "roundrobin"].into_iter().map(trial).collect()
+    let trials = [
+        ("range", "", "group"),
+        ("roundrobin", "", "group"),
+        ("roundrobin", " with Convoke as the leader", "assigned"),
+    ];
+    trials.into_iter().map(trial).collect()
 }
 
-fn libraries_share(stage: &mut Stage, assignor: &str) -> Result<()> {
-    let (topic, group) = (stage.topic(PARTITIONS)?, stage.name("group"));
+fn libraries_share(stage: &mut Stage, assignor: &str, group: &str) -> Result<()> {
+    let (topic, group) = (stage.topic(PARTITIONS)?, stage.name(group));
     let extra = json!({"assignor": assignor});
     let mut members = Vec::new();
     for stock in MEMBERS {

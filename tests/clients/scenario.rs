@@ -4,6 +4,7 @@ pub mod consumer_groups;
 mod durability;
 mod growth;
 mod interruptions;
+pub mod leaderless;
 pub mod oldest;
 mod sharing;
 mod statics;

@@ -13,6 +13,9 @@ use serde_json::json;
 use crate::admin::Admin;
 use crate::stock::Stock;
 
+/// Groups whose name begins so are assigned for by Convoke.
+const ASSIGN: &str = "groups.assign=[{groups: [assigned-*]}]";
+
 static COUNT: AtomicU32 = AtomicU32::new(0);
 
 /// Whether the scenarios run against the brokers themselves.
@@ -42,7 +45,7 @@ impl Stage {
     }
 
     fn convoke_for(kafka: &Kafka) -> Result<Convoke> {
-        Convoke::start(env!("CARGO_BIN_EXE_convoke"), kafka, &[])
+        Convoke::start(env!("CARGO_BIN_EXE_convoke"), kafka, &["--set", ASSIGN])
     }
 
     /// Brings back what an earlier trial that failed may have left dead.

@@ -54,7 +54,12 @@ impl GroupTest {
 
     /// A shard that was loaded with these records.
     pub(super) fn loaded_from(settings: Settings, records: &[Record]) -> Self {
-        let mut shard = Shard::new(ShardNumber(0), Arc::new(settings.clone()), 1);
+        Self::loaded_with(settings, records, 1)
+    }
+
+    /// The same with member ids that this seed makes.
+    pub(super) fn loaded_with(settings: Settings, records: &[Record], seed: u64) -> Self {
+        let mut shard = Shard::new(ShardNumber(0), Arc::new(settings.clone()), seed);
         for record in records {
             shard.replay(record);
         }
