@@ -21,13 +21,13 @@ const BUSY_POLL_MS: i32 = 500;
 impl Groups {
     /// Whether the heartbeat is an external assignor's. A member of the group stays one, whatever it subscribes to.
     pub(super) fn is_of_an_external(&self, request: &ConsumerGroupHeartbeatRequest, cx: &Context<'_>) -> bool {
-        if let Some(Group::Consumer(group)) = self.groups.get(&request.group_id)
-            && group.has_member(&request.member_id)
-        {
-            return false;
-        }
-        request.is_of_an_external()
-            || (!request.is_join() && cx.externals.contains(&request.group_id, &request.member_id))
+        let may_be = request.is_of_an_external()
+            || (!request.is_join() && cx.externals.contains(&request.group_id, &request.member_id));
+        may_be
+            && match self.groups.get(&request.group_id) {
+                Some(Group::Consumer(group)) => !group.has_member(&request.member_id),
+                _ => true,
+            }
     }
 
     pub(super) fn external_heartbeat(
