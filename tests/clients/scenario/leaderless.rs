@@ -72,21 +72,25 @@ fn members_come_and_go(stage: &mut Stage, stock: Stock, assignor: &str) -> Resul
 
 fn topic_grows(stage: &mut Stage, stock: Stock, assignor: &str) -> Result<()> {
     let here = growth(stage, stock, assignor, METADATA_MAX_AGE_MS, false)?;
-    let by_default = growth(stage, stock, assignor, METADATA_MAX_AGE_DEFAULT_MS, false)?;
+    // franz-go is assigned added partitions at once, and reads them when its own metadata has them.
+    let by_default = match stock {
+        Stock::FranzGo => None,
+        _ => Some(growth(stage, stock, assignor, METADATA_MAX_AGE_DEFAULT_MS, false)?),
+    };
     let at_broker = growth(stage, stock, assignor, METADATA_MAX_AGE_MS, true)?;
     println!(
         "figure: {} by {assignor}: added partitions were assigned and read after (s): Convoke {}, Convoke with the default \
          metadata.max.age {}, broker {}",
         stock.name(),
         here.shown(),
-        by_default.shown(),
+        by_default.as_ref().map_or_else(|| "-".to_owned(), Growth::shown),
         at_broker.shown()
     );
     // The brokers' topics are read every five seconds, and members are heard every three.
     let limit = Duration::from_secs(20);
-    match here.assigned.max(by_default.assigned) < limit {
-        true => Ok(()),
-        false => Err(format!("it took {} and {}", here.shown(), by_default.shown()).into()),
+    match by_default.iter().chain([&here]).find(|growth| growth.assigned >= limit) {
+        None => Ok(()),
+        Some(slow) => Err(format!("it took {}", slow.shown()).into()),
     }
 }
 
