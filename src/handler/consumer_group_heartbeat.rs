@@ -26,7 +26,7 @@ const OWN_ID_SINCE: i16 = 1;
 pub(super) async fn handle(call: &Call<'_>, body: Bytes, access: &mut Access<'_, impl ClientUpstream>) -> Handled {
     let request: ConsumerGroupHeartbeatRequest = codec::decode_request(call.version, body)?;
     if call.is_delegated(&request.group_id) {
-        return call.pass_on(|error| fail(call, error));
+        return pass_on(call, &request, |error| error);
     }
     if !call.services.cluster.look().topics.have_ids() {
         return fail(call, ErrorCode::UNSUPPORTED_VERSION);
@@ -47,10 +47,23 @@ pub(super) async fn handle(call: &Call<'_>, body: Bytes, access: &mut Access<'_,
     match response {
         Response::ConsumerGroupHeartbeat(response) => call.reply(&to_wire(call, &response)?, response.error),
         // Only members of groups that are ours are ours; the upstream knows what it has.
-        Response::NotOwned => call.pass_on(|_| fail(call, ErrorCode::GROUP_ID_NOT_FOUND)),
+        Response::NotOwned => pass_on(call, &request, |_| ErrorCode::GROUP_ID_NOT_FOUND),
         Response::Unavailable { error } => fail(call, error),
         _ => fail(call, ErrorCode::UNKNOWN_SERVER_ERROR),
     }
+}
+
+/// A broker skips the fields that it does not know, and would take an external assignor for a consumer without topics.
+fn pass_on(
+    call: &Call<'_>,
+    request: &ConsumerGroupHeartbeatRequest,
+    otherwise: impl FnOnce(ErrorCode) -> ErrorCode,
+) -> Handled {
+    if tags::is_external_assignor(request) {
+        let message = Text::from("The group is coordinated by the brokers, which have no client-side assignors.");
+        return refuse(call, ErrorCode::GROUP_ID_NOT_FOUND, Some(&message));
+    }
+    call.pass_on(|error| fail(call, otherwise(error)))
 }
 
 /// Whether the user may join the group and describe each topic that it names.

@@ -306,3 +306,25 @@ async fn an_assignor_that_fails_is_named_to_the_members_that_another_places() {
     };
     assert_eq!(told(&next), Some((vec![0, 1, 2], failed)));
 }
+
+#[tokio::test]
+async fn an_external_assignor_is_not_made_a_consumer_of_the_brokers() {
+    let setup = Setup::new().await;
+    for group_id in ["delegated-g", "live-g"] {
+        let request = external(0).with_group_id(string(group_id).into());
+        let answer = setup
+            .handle(
+                CONSUMER_GROUP_HEARTBEAT,
+                1,
+                encode(&request, 1),
+                &mut Upstream::unused(),
+            )
+            .await;
+        let Answer::Reply(body, error) = answer else {
+            panic!("{group_id}: {answer:?}");
+        };
+        let answer: ConsumerGroupHeartbeatResponse = codec::decode_response(1, body.freeze()).expect("well-formed");
+        assert_eq!((answer.error_code, error.0), (69, 69), "{group_id}");
+        assert!(answer.error_message.is_some());
+    }
+}

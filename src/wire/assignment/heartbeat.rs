@@ -62,6 +62,18 @@ pub fn client_assignors(request: &ConsumerGroupHeartbeatRequest) -> Result<Optio
     Ok(Some(Body::new(field).array(true, client_assignor)?))
 }
 
+/// Whether an assignor registers itself that is no consumer: it names assignors, and subscribes to nothing.
+#[must_use]
+pub fn is_external_assignor(request: &ConsumerGroupHeartbeatRequest) -> bool {
+    let names = request.subscribed_topic_names.as_ref();
+    names.is_some_and(Vec::is_empty)
+        && request
+            .subscribed_topic_regex
+            .as_ref()
+            .is_none_or(|regex| regex.is_empty())
+        && field(&request.unknown_tagged_fields, CLIENT_ASSIGNORS).is_some()
+}
+
 fn client_assignor(body: &mut Body<'_>) -> Result<ClientAssignor, ReadError> {
     let assignor = ClientAssignor {
         name: body.text(true)?,
