@@ -1,5 +1,6 @@
-//! The command line: `run`, `check`, `health`.
+//! The command line: `run`, `check`, `health`, `assignor`.
 
+mod assignor;
 mod health;
 mod output;
 
@@ -10,9 +11,10 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
 
+use self::assignor::AssignorArgs;
 use crate::config::units::parse_duration;
 use crate::config::{self, ConfigError, Flag, Loaded, Sources};
-use crate::{server, telemetry};
+use crate::{external_assignor, server, telemetry};
 
 const EXIT_FAILED: u8 = 1;
 const EXIT_WRONG: u8 = 2;
@@ -47,6 +49,9 @@ enum Command {
     Check(ConfigArgs),
     /// Asks a running Convoke on its admin address how it is; for a container's health check.
     Health(HealthArgs),
+    /// Assigns the partitions of groups by a command of your own: an external assignor.
+    #[command(after_help = assignor::DOCUMENTS)]
+    Assignor(AssignorArgs),
 }
 
 /// Where the configuration comes from. Flags win over CONVOKE_… environment variables, those over the file.
@@ -101,6 +106,7 @@ pub fn main() -> ExitCode {
         Command::Run(args) => run(&args),
         Command::Check(args) => check(&args),
         Command::Health(args) => health(&args),
+        Command::Assignor(args) => assign(args),
     }
 }
 
@@ -155,6 +161,27 @@ fn health(args: &HealthArgs) -> ExitCode {
             ExitCode::SUCCESS
         }
         Err(error) => failed(&error),
+    }
+}
+
+fn assign(args: AssignorArgs) -> ExitCode {
+    let (level, format) = (args.log_level.clone(), args.log_format);
+    let config = match args.config() {
+        Ok(config) => config,
+        Err(problem) => {
+            output::complain(&problem);
+            return ExitCode::from(EXIT_WRONG);
+        }
+    };
+    if let Err(error) = telemetry::log::init(&level, format) {
+        return failed(&error);
+    }
+    match external_assignor::run(config) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            tracing::error!("{error}");
+            ExitCode::from(EXIT_FAILED)
+        }
     }
 }
 

@@ -19,7 +19,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 pub use assignors::AssignorConfig;
-pub use load::{admin_address, load};
+pub use load::{admin_address, load, password_from};
 pub use problem::{ConfigError, Place, Problem};
 
 use crate::telemetry::log::LogFormat;

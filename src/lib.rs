@@ -2,7 +2,7 @@
 //!
 //! | module | its one job |
 //! |---|---|
-//! | [`cli`] | the command line: `run`, `check`, `health` |
+//! | [`cli`] | the command line: `run`, `check`, `health`, `assignor` |
 //! | [`config`] | the YAML file, environment and flags, typed and validated, all problems at once |
 //! | [`wire`] | frames, heads, the API table, the length guard, message codecs; no I/O |
 //! | [`coordinator`] | the pure group coordinator: one state machine a shard; no clock, no I/O, no tokio |
@@ -13,6 +13,7 @@
 //! | [`proxy`] | listeners, client connections, routing, ordering, rewriting |
 //! | [`telemetry`] | metrics and logs |
 //! | [`server`] | the assembled process: everything in start order, and its end |
+//! | [`external_assignor`] | `convoke assignor`: assignments by a command of the user's |
 //! | [`admin`] | HTTP: `/metrics`, `/healthz`, `/readyz`, `/groups` |
 //!
 //! Dependencies point from the last row to the first; `coordinator` uses only `wire::error_code`.
@@ -23,6 +24,7 @@ pub mod admin;
 pub mod cli;
 pub mod config;
 pub mod coordinator;
+pub mod external_assignor;
 pub mod handler;
 pub mod proxy;
 pub mod runtime;

@@ -5,7 +5,7 @@
 
 mod broker_settings;
 mod open_files;
-mod signals;
+pub(crate) mod signals;
 mod start;
 mod status;
 

@@ -12,7 +12,7 @@
 //! | `group_configs` | what single groups were given for themselves |
 //! | [`inspect`] | who runs a group at the upstream, and its committed offsets |
 
-mod backoff;
+pub(crate) mod backoff;
 pub mod cluster;
 pub mod connection;
 mod group_configs;
@@ -41,7 +41,7 @@ use crate::runtime::{GroupInspector, InspectionFuture, TopicChecker};
 use crate::wire::error_code::ErrorCode;
 
 use cluster::ClusterWatch;
-use connection::Limits;
+use connection::{CLIENT_ID, Limits};
 use inspect::Inspector;
 use node::Dialer;
 use pool::Pool;
@@ -102,6 +102,7 @@ impl Upstream {
         shutdown: &CancellationToken,
     ) -> (Self, mpsc::Receiver<Vec<DeletedTopic>>) {
         let pool = Arc::new(Pool::new(Dialer {
+            software_name: CLIENT_ID,
             sasl: config.sasl.clone(),
             own: own.to_vec(),
             connect_timeout: config.connect_timeout,

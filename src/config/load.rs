@@ -329,11 +329,7 @@ impl Reader {
             drop(checked);
             Ok(text.to_owned())
         });
-        let format = self.optional("log.format", |text| match text {
-            "text" => Ok(LogFormat::Text),
-            "json" => Ok(LogFormat::Json),
-            _ => Err(format!("`{text}` is not a format; use text or json")),
-        });
+        let format = self.optional("log.format", LogFormat::from_str);
         Some(LogConfig {
             filter: filter?,
             format: format?,
@@ -383,7 +379,11 @@ fn address(text: &str) -> Result<SocketAddr, String> {
 }
 
 /// The first line of the file; editors end it with a line break that is not part of the password.
-fn password_from(path: &str) -> Result<String, String> {
+/// The password in the first line of a file.
+///
+/// # Errors
+/// Why there is none, without anything of it.
+pub fn password_from(path: &str) -> Result<String, String> {
     let text = read_text(path, PASSWORD_FILE_MAX).map_err(|reason| format!("cannot read {path}: {reason}"))?;
     let password = text.lines().next().unwrap_or_default();
     if password.is_empty() {

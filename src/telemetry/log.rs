@@ -3,6 +3,7 @@
 use std::backtrace::Backtrace;
 use std::io::{self, IsTerminal};
 use std::panic;
+use std::str::FromStr;
 
 use tracing_subscriber::filter::{EnvFilter, LevelFilter};
 
@@ -13,6 +14,18 @@ pub enum LogFormat {
     Text,
     /// For collectors: one JSON object a line.
     Json,
+}
+
+impl FromStr for LogFormat {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text {
+            "text" => Ok(Self::Text),
+            "json" => Ok(Self::Json),
+            _ => Err(format!("`{text}` is not a format; use text or json")),
+        }
+    }
 }
 
 /// Why logging could not be set up.

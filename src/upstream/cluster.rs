@@ -294,6 +294,7 @@ impl ClusterWatch {
     #[must_use]
     pub fn fixed(cluster: Cluster) -> Self {
         let pool = Arc::new(Pool::new(super::node::Dialer {
+            software_name: super::connection::CLIENT_ID,
             sasl: None,
             own: Vec::new(),
             connect_timeout: Duration::from_millis(1),

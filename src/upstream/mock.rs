@@ -214,6 +214,7 @@ pub fn limits() -> Limits {
 
 pub fn dialer(sasl: Option<SaslConfig>) -> Dialer {
     Dialer {
+        software_name: super::connection::CLIENT_ID,
         sasl,
         own: Vec::new(),
         connect_timeout: Duration::from_secs(5),

@@ -21,11 +21,11 @@ use tokio::sync::RwLock;
 use tokio::time::{Instant, timeout};
 
 use super::cluster::NodeVersions;
-use super::connection::{CLIENT_ID, Connection, Limits, Pending, Stream};
+use super::connection::{Connection, Limits, Pending, Stream};
 use super::sasl::{Exchange, SaslError, Step};
 use super::{UpstreamError, peer};
 use crate::config::{HostPort, SaslConfig, SaslMechanism};
-use crate::wire::codec::{GuardedResponse, decode_response, encode};
+use crate::wire::codec::{Encode, GuardedResponse, decode_response, encode};
 use crate::wire::error_code::ErrorCode;
 
 /// The newest ApiVersions that we speak; v4 shows features whose minimum is 0 (KIP-584).
@@ -40,6 +40,9 @@ const SASL_ROUNDS_MAX: usize = 4;
 /// How connections are made.
 #[derive(Debug, Clone)]
 pub struct Dialer {
+    /// What brokers are told of who asks (KIP-511): [`CLIENT_ID`](super::connection::CLIENT_ID) for the proxy's own connections, by which another Convoke
+    /// knows it.
+    pub software_name: &'static str,
     pub sasl: Option<SaslConfig>,
     /// Addresses that this process listens on: no broker is there.
     pub own: Vec<SocketAddr>,
@@ -78,13 +81,15 @@ impl Dialer {
     /// Makes a node of an open stream.
     pub(super) async fn greet(&self, stream: impl Stream, address: String) -> Result<Arc<Node>, UpstreamError> {
         let connection = Connection::over(stream, address, self.limits);
-        let versions = learn_versions(&connection).await.map_err(|error| match error {
-            UpstreamError::Timeout { address, timeout_ms } => UpstreamError::Unreachable {
-                address,
-                reason: format!("it took the connection and did not answer within {timeout_ms} ms; {SILENT_HINT}"),
-            },
-            error => first_words(error, TLS_HINT),
-        })?;
+        let versions = learn_versions(&connection, self.software_name)
+            .await
+            .map_err(|error| match error {
+                UpstreamError::Timeout { address, timeout_ms } => UpstreamError::Unreachable {
+                    address,
+                    reason: format!("it took the connection and did not answer within {timeout_ms} ms; {SILENT_HINT}"),
+                },
+                error => first_words(error, TLS_HINT),
+            })?;
         let session = match &self.sasl {
             Some(sasl) => authenticate(&connection, sasl).await?,
             None => Session { renew_at: None },
@@ -92,6 +97,7 @@ impl Dialer {
         Ok(Arc::new(Node {
             connection,
             versions: Arc::new(versions),
+            software_name: self.software_name,
             sasl: self.sasl.clone(),
             session: RwLock::new(session),
         }))
@@ -120,6 +126,7 @@ fn first_words(error: UpstreamError, hint: &str) -> UpstreamError {
 pub struct Node {
     connection: Connection,
     versions: Arc<NodeVersions>,
+    software_name: &'static str,
     sasl: Option<SaslConfig>,
     /// Held for reading while a request is queued, for writing while we authenticate.
     session: RwLock<Session>,
@@ -164,7 +171,7 @@ impl Node {
     /// Whatever ended the connection, or an error code.
     pub async fn ask_versions(self: &Arc<Self>) -> Result<NodeVersions, UpstreamError> {
         let version = self.version::<ApiVersionsRequest>(0)?.min(API_VERSIONS_MAX);
-        let request = api_versions_request(&self.connection, version)?;
+        let request = api_versions_request(&self.connection, self.software_name, version)?;
         let body = self
             .send(ApiVersionsRequest::KEY, version, &request)
             .await?
@@ -196,6 +203,21 @@ impl Node {
     pub fn speaks(&self, api: ApiKey, version: i16) -> bool {
         let range = self.versions.apis.get(&(api as i16));
         range.is_some_and(|(_, max)| *max >= version)
+    }
+
+    /// Sends a request in this version, for messages that are no stock broker's.
+    ///
+    /// # Errors
+    /// `Malformed` for what cannot be written or read; whatever ended the connection.
+    pub async fn exchange<R: GuardedResponse>(
+        self: &Arc<Self>,
+        api_key: i16,
+        version: i16,
+        request: &impl Encode,
+    ) -> Result<R, UpstreamError> {
+        let body = encoded(&self.connection, version, request)?;
+        let answer = self.send(api_key, version, &body).await?.body().await?;
+        decode_response(version, answer).map_err(|error| malformed(&self.connection, error))
     }
 
     /// Whether our user may see every topic: a name that nobody uses is unknown to who may, and forbidden to who may not.
@@ -285,16 +307,16 @@ fn malformed(connection: &Connection, reason: impl std::fmt::Display) -> Upstrea
     }
 }
 
-fn encoded<R: Request>(connection: &Connection, version: i16, request: &R) -> Result<BytesMut, UpstreamError> {
+fn encoded(connection: &Connection, version: i16, request: &impl Encode) -> Result<BytesMut, UpstreamError> {
     let mut body = BytesMut::new();
     encode(request, version, &mut body).map_err(|error| malformed(connection, error))?;
     Ok(body)
 }
 
-async fn learn_versions(connection: &Connection) -> Result<NodeVersions, UpstreamError> {
+async fn learn_versions(connection: &Connection, software_name: &'static str) -> Result<NodeVersions, UpstreamError> {
     let mut version = API_VERSIONS_MAX;
     loop {
-        let request = api_versions_request(connection, version)?;
+        let request = api_versions_request(connection, software_name, version)?;
         let body = connection.call(ApiVersionsRequest::KEY, version, &request).await?;
         match refused_version(&body) {
             // Each refusal lowers the version, so this ends.
@@ -304,9 +326,13 @@ async fn learn_versions(connection: &Connection) -> Result<NodeVersions, Upstrea
     }
 }
 
-fn api_versions_request(connection: &Connection, version: i16) -> Result<BytesMut, UpstreamError> {
+fn api_versions_request(
+    connection: &Connection,
+    software_name: &'static str,
+    version: i16,
+) -> Result<BytesMut, UpstreamError> {
     let request = ApiVersionsRequest::default()
-        .with_client_software_name(StrBytes::from_static_str(CLIENT_ID))
+        .with_client_software_name(StrBytes::from_static_str(software_name))
         .with_client_software_version(StrBytes::from_static_str(env!("CARGO_PKG_VERSION")));
     encoded(connection, version, &request)
 }

@@ -7,9 +7,9 @@ use kafka_protocol::messages::{
     DescribeClusterResponse, DescribeConfigsRequest, DescribeConfigsResponse, DescribeGroupsRequest,
     DescribeGroupsResponse, DescribeQuorumResponse, FetchResponse, FindCoordinatorRequest, FindCoordinatorResponse,
     HeartbeatRequest, IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse, JoinGroupRequest,
-    LeaveGroupRequest, ListConfigResourcesResponse, ListGroupsRequest, ListGroupsResponse, MetadataResponse,
-    OffsetCommitRequest, OffsetCommitResponse, OffsetDeleteRequest, OffsetFetchRequest, OffsetFetchResponse,
-    ProduceResponse, SaslAuthenticateResponse, SaslHandshakeResponse, SyncGroupRequest,
+    LeaveGroupRequest, ListConfigResourcesResponse, ListGroupsRequest, ListGroupsResponse, ListOffsetsResponse,
+    MetadataResponse, OffsetCommitRequest, OffsetCommitResponse, OffsetDeleteRequest, OffsetFetchRequest,
+    OffsetFetchResponse, ProduceResponse, SaslAuthenticateResponse, SaslHandshakeResponse, SyncGroupRequest,
 };
 use kafka_protocol::protocol::{Decodable, Encodable};
 
@@ -157,6 +157,7 @@ guarded! {
     GuardedResponse: IncrementalAlterConfigsResponse, INCREMENTAL_ALTER_CONFIGS_RESPONSE;
     GuardedResponse: ListConfigResourcesResponse, LIST_CONFIG_RESOURCES_RESPONSE;
     GuardedResponse: ListGroupsResponse, LIST_GROUPS_RESPONSE;
+    GuardedResponse: ListOffsetsResponse, LIST_OFFSETS_RESPONSE, since 11: newest::list_offsets::decode_response;
     GuardedResponse: MetadataResponse, METADATA_RESPONSE;
     GuardedResponse: OffsetCommitResponse, OFFSET_COMMIT_RESPONSE;
     GuardedResponse: OffsetFetchResponse, OFFSET_FETCH_RESPONSE;

@@ -4,6 +4,7 @@
 
 pub mod api_versions;
 pub mod delete_groups;
+pub mod list_offsets;
 pub mod offset_commit;
 pub mod offset_fetch;
 

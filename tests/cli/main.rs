@@ -210,6 +210,92 @@ async fn help_documents_exit_codes_and_the_lines_for_scripts() {
 }
 
 #[tokio::test]
+async fn assignor_documents_what_the_command_reads_and_writes() {
+    let help = text(&output(&mut convoke(&["assignor", "--help"])).await.stdout);
+    for words in [
+        "--stream",
+        "question",
+        "answer",
+        "\"assignment\":{\"m-1\"",
+        "config/assignors/",
+    ] {
+        assert!(help.contains(words), "{words} in {help}");
+    }
+}
+
+#[tokio::test]
+async fn assignor_names_what_is_wrong_with_its_flags_and_exits_2() {
+    let fitting = [
+        "assignor",
+        "--bootstrap",
+        "localhost:9092",
+        "--group",
+        "g",
+        "--name",
+        "n",
+    ];
+    for (wrong, said) in [
+        (&[][..], "required arguments were not provided"),
+        (
+            &["--time-limit", "0s", "--", "true"],
+            "--time-limit has to be longer than 0",
+        ),
+        (&["--every", "10ms", "--", "true"], "--every at least 1s"),
+        (&["--name", " ", "--", "true"], "names no group and no assignor"),
+        (&["--log-level", "loud", "--", "true"], "cannot read the log filter"),
+        (
+            &["--sasl-mechanism", "GSSAPI", "--", "true"],
+            "use PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512",
+        ),
+        (&["--sasl-mechanism", "PLAIN", "--", "true"], "--username"),
+    ] {
+        let output = output(convoke(&fitting).args(wrong)).await;
+        let error = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{wrong:?}: {error}");
+        assert!(error.contains(said), "{wrong:?}: {error}");
+    }
+}
+
+#[tokio::test]
+async fn assignor_without_a_convoke_says_so_once_and_ends_cleanly() {
+    let bootstrap = nobody().to_string();
+    let mut child = convoke(&[
+        "assignor",
+        "--bootstrap",
+        &bootstrap,
+        "--group",
+        "g",
+        "--name",
+        "n",
+        "--",
+        "true",
+    ])
+    .stderr(Stdio::piped())
+    .spawn()
+    .expect("it starts");
+    let mut log = BufReader::new(child.stderr.take().expect("standard error")).lines();
+    let line = timeout(LIMIT, log.next_line())
+        .await
+        .expect("in time")
+        .expect("text")
+        .expect("a line");
+    assert!(
+        line.contains("not registered, and tried again") && line.contains(&bootstrap),
+        "{line}"
+    );
+    let id = child.id().expect("it runs").to_string();
+    std::process::Command::new("kill")
+        .args(["-TERM", &id])
+        .status()
+        .expect("kill runs");
+    let status = timeout(LIMIT, child.wait())
+        .await
+        .expect("in time")
+        .expect("its status");
+    assert_eq!(status.code(), Some(0));
+}
+
+#[tokio::test]
 async fn a_taken_port_is_named_with_what_to_do_and_exits_1() {
     let directory = directory();
     let taken = TcpListener::bind(("127.0.0.1", 0)).expect("a free port");

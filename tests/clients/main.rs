@@ -157,6 +157,11 @@ fn run(plan: Plan, filters: &[String], outcome: &Mutex<Outcome>) {
 /// The longest first, so that the end is not one plan alone.
 fn plans() -> Vec<Plan> {
     let newest = Options::new("4.4.0");
+    // Many small steps, each of which a heartbeat has to tell.
+    let quick = newest
+        .clone()
+        .set("group.consumer.min.heartbeat.interval.ms", "500")
+        .set("group.consumer.heartbeat.interval.ms", "500");
     let plan = |name, options: &Options, trials| Plan {
         name,
         options: options.clone(),
@@ -171,6 +176,7 @@ fn plans() -> Vec<Plan> {
             every_scenario(&[Stock::Librdkafka, Stock::FranzGo, Stock::KafkaPython]),
         ),
         plan("on 4.4.0", &newest, consumer_group_trials()),
+        plan("on 4.4.0", &quick, scenario::external_assignors::all()),
         plan("on 3.8.1", &Options::new("3.8.1"), consumer_group_trials()),
         plan("on 4.4.0", &newest, scenario::leaderless::all()),
         plan("on 4.4.0", &newest, whole_cluster_trials()),

@@ -2,6 +2,7 @@
 
 pub mod consumer_groups;
 mod durability;
+pub mod external_assignors;
 mod growth;
 mod interruptions;
 pub mod leaderless;

@@ -24,6 +24,14 @@ const NO_TARGET: &[(&str, &str)] = &[
         "a text file, whose oddities are tried in tests/config",
     ),
     ("coordinator/assignor/space.rs", "numbers of its own"),
+    (
+        "external_assignor/command/stderr.rs",
+        "lines for the log, of a command that the user runs",
+    ),
+    (
+        "external_assignor/command/stream.rs",
+        "lines of a command that the user runs, read up to a bound",
+    ),
     ("server/start.rs", "random bytes of its own"),
     ("cli/health.rs", "prints what our own admin side says"),
     ("handler/access/probe.rs", "the first two bytes of an answer"),

@@ -216,7 +216,7 @@ async fn a_renewal_that_is_refused_ends_the_connection() {
 #[test]
 fn the_api_versions_request_is_one_that_brokers_accept() {
     let request = ApiVersionsRequest::default()
-        .with_client_software_name(StrBytes::from_static_str(CLIENT_ID))
+        .with_client_software_name(StrBytes::from_static_str(crate::upstream::connection::CLIENT_ID))
         .with_client_software_version(StrBytes::from_static_str(env!("CARGO_PKG_VERSION")));
     let mut body = BytesMut::new();
     encode(&request, 4, &mut body).unwrap();

@@ -2,6 +2,33 @@
 
 use super::*;
 
+pub static LIST_OFFSETS_RESPONSE: Schema = Schema {
+    api_key: 2,
+    name: "ListOffsets response",
+    min: 1,
+    max: 11,
+    flexible_since: 6,
+    fields: &[
+        int32("throttle_time_ms").since(2),
+        structs(
+            "topics",
+            &[
+                string("name"),
+                structs(
+                    "partitions",
+                    &[
+                        int32("partition_index"),
+                        int16("error_code"),
+                        int64("timestamp"),
+                        int64("offset"),
+                        int32("leader_epoch").since(4),
+                    ],
+                ),
+            ],
+        ),
+    ],
+};
+
 pub static OFFSET_COMMIT_RESPONSE: Schema = Schema {
     api_key: 8,
     name: "OffsetCommit response",

@@ -124,6 +124,9 @@ public final class Client {
         if (config.hasNonNull("instance_id")) {
             properties.put("group.instance.id", config.get("instance_id").asText());
         }
+        if (config.hasNonNull("rack")) {
+            properties.put("client.rack", config.get("rack").asText());
+        }
         String protocol = config.path("protocol").asText("classic");
         if ("share".equals(protocol)) {
             role("ShareRole").run(config);
@@ -131,6 +134,9 @@ public final class Client {
         }
         if ("consumer".equals(protocol)) {
             properties.put("group.protocol", "consumer");
+            if (config.hasNonNull("remote_assignor")) {
+                properties.put("group.remote.assignor", config.get("remote_assignor").asText());
+            }
         } else {
             properties.put("session.timeout.ms", config.path("session_timeout_ms").asText("10000"));
             properties.put("heartbeat.interval.ms", config.path("heartbeat_ms").asText("500"));

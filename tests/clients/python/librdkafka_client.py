@@ -103,8 +103,12 @@ def consume(config):
         for key in ("partition.assignment.strategy", "session.timeout.ms", "heartbeat.interval.ms"):
             del settings[key]
         settings["group.protocol"] = "consumer"
+        if config.get("remote_assignor"):
+            settings["group.remote.assignor"] = config["remote_assignor"]
     if config.get("instance_id"):
         settings["group.instance.id"] = config["instance_id"]
+    if config.get("rack"):
+        settings["client.rack"] = config["rack"]
     consumer = Consumer(settings)
     closing = close_on_command()
     owned = set()

@@ -160,6 +160,7 @@ pub static MESSAGES: &[Message] = &[
     response::<InstallAssignmentResponse>(),
     response::<ListConfigResourcesResponse>(),
     response::<ListGroupsResponse>(),
+    response::<ListOffsetsResponse>(),
     response::<MetadataResponse>(),
     response::<OffsetCommitResponse>(),
     response::<OffsetFetchResponse>(),

@@ -159,7 +159,7 @@ impl Convoke {
         let Some(mut process) = self.process.take() else {
             return Ok(());
         };
-        process.signal(libc::SIGTERM);
+        process.terminate();
         let status = process.wait(Duration::from_secs(40))?;
         if !status.success() {
             return Err(format!("convoke ended with {status}\n{}", process.report()).into());

@@ -213,7 +213,7 @@ impl Kafka {
     /// When it does not end.
     pub fn stop(&mut self, id: i32) -> Result<()> {
         if let Some(mut process) = self.brokers.get_mut(&id).and_then(|broker| broker.process.take()) {
-            process.signal(libc::SIGTERM);
+            process.terminate();
             process.wait(Duration::from_secs(60))?;
         }
         Ok(())

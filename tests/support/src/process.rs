@@ -175,6 +175,11 @@ impl Process {
         }
     }
 
+    /// SIGTERM: asks it to end.
+    pub fn terminate(&self) {
+        self.signal(libc::SIGTERM);
+    }
+
     /// Waits until the child has ended.
     ///
     /// # Errors

@@ -1,0 +1,195 @@
+//! Consumers of the new protocol whose partitions a program of the user's places, through `convoke assignor`.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use convoke_support::Result;
+use convoke_support::process::Process;
+use serde_json::json;
+use tempfile::TempDir;
+
+use crate::Trial;
+use crate::member::{LIMIT, Member, assert_done_once, produce, read_all, settle, values};
+use crate::stage::Stage;
+use crate::stock::Stock;
+
+/// What members ask for.
+const NAME: &str = "fickle";
+const PARTITIONS: u32 = 6;
+/// The script's ways to go wrong, and what the log of `convoke assignor` says of each.
+const FAULTS: [(&str, &str); 6] = [
+    ("crash", "the command ended with exit status: 3"),
+    ("hang", "the command did not answer within 2s and was killed"),
+    ("late", "the command did not answer within 2s and was killed"),
+    ("nonsense", "the command's answer is not the JSON that was asked for"),
+    ("declined", "the command says: not on a Sunday"),
+    ("refused", "assignment refused with INVALID_ASSIGNMENT"),
+];
+
+/// The trials of the clients that can name an assignor of their own.
+pub fn all() -> Vec<Trial> {
+    let mut trials = Vec::new();
+    for stock in [Stock::Java440Consumer, Stock::LibrdkafkaConsumer] {
+        let mut add = |what: &str, run: fn(&mut Stage, Stock) -> Result<()>| {
+            trials.push(Trial::new(format!("{}: {what}", stock.name()), move |stage| {
+                run(stage, stock)
+            }));
+        };
+        add("a script places partitions through Convoke", script_places);
+        add(
+            "Convoke settles the group whatever a script does wrong",
+            script_goes_wrong,
+        );
+        add(
+            "Convoke settles the group when the assignor is killed",
+            assignor_is_killed,
+        );
+    }
+    trials
+}
+
+/// A running `convoke assignor` with the script of many moods.
+struct Assignor {
+    process: Process,
+    mood: PathBuf,
+    _directory: TempDir,
+}
+
+impl Assignor {
+    fn start(stage: &Stage, group: &str) -> Result<Self> {
+        let directory = tempfile::tempdir()?;
+        let mood = directory.path().join("mood");
+        fs::write(&mood, "good")?;
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/clients/python/fickle_assignor.py");
+        let mut command = stage.command(env!("CARGO_BIN_EXE_convoke"));
+        command
+            .args([
+                "assignor",
+                "--bootstrap",
+                &stage.bootstrap(),
+                "--group",
+                group,
+                "--name",
+                NAME,
+            ])
+            .args(["--time-limit", "2s", "--", "python3"])
+            .arg(script)
+            .arg(&mood);
+        let process = Process::spawn("convoke assignor", command)?;
+        let assignor = Self {
+            process,
+            mood,
+            _directory: directory,
+        };
+        assignor.until_said(0, "registered")?;
+        Ok(assignor)
+    }
+
+    /// Waits for words in its log after line `from`; says where to go on from.
+    fn until_said(&self, from: usize, words: &str) -> Result<usize> {
+        let said = |line: &str| line.contains(words).then_some(());
+        let waited = self.process.stderr.wait(from, LIMIT, said);
+        let ((), next) = waited.map_err(|error| format!("{words:?}: {error}\n{}", self.process.report()))?;
+        Ok(next)
+    }
+
+    fn be(&self, mood: &str) -> Result<()> {
+        Ok(fs::write(&self.mood, mood)?)
+    }
+}
+
+fn member(stage: &Stage, stock: Stock, group: &str, topic: &str, rack: &str) -> Result<Member> {
+    let extra = json!({"remote_assignor": NAME, "rack": rack});
+    Member::consumer(stage, stock, group, topic, &extra)
+}
+
+/// Waits until they have so many partitions each.
+fn until_they_have(members: &mut [&mut Member], topic: &str, counts: &[usize]) -> Result<()> {
+    for (member, count) in members.iter_mut().zip(counts) {
+        if member.told.assignment.len() != *count {
+            member.until(&format!("it has {count} of {topic}"), |_, told| {
+                told.assignment.len() == *count
+            })?;
+        }
+    }
+    settle_some(members, topic)
+}
+
+/// As `settle`, where some may have none.
+fn settle_some(members: &mut [&mut Member], topic: &str) -> Result<()> {
+    let mut with_some: Vec<&mut Member> = Vec::new();
+    for member in members.iter_mut() {
+        if !member.told.assignment.is_empty() {
+            with_some.push(member);
+        }
+    }
+    settle(&mut with_some, topic, PARTITIONS)
+}
+
+fn script_places(stage: &mut Stage, stock: Stock) -> Result<()> {
+    let (topic, group) = (stage.topic(PARTITIONS)?, stage.name("group"));
+    let assignor = Assignor::start(stage, &group)?;
+    let mut rest = member(stage, stock, &group, &topic, "rest")?;
+    until_they_have(&mut [&mut rest], &topic, &[6])?;
+    let mut one = member(stage, stock, &group, &topic, "one")?;
+    until_they_have(&mut [&mut rest, &mut one], &topic, &[5, 1])?;
+    if one.told.assignment.first() != Some(&format!("{topic}-0")) {
+        return Err(format!("the script gave it partition 0, it has {:?}", one.told.assignment).into());
+    }
+    produce(stage, stock, &topic, PARTITIONS, "a", 120)?;
+    read_all(&mut [&mut rest, &mut one], &values("a", 120))?;
+    let shown = stage.convoke()?.group(&group)?.ok_or("the group is not in /groups")?;
+    if !shown.to_string().contains(NAME) {
+        return Err(format!("/groups does not show who assigned: {shown}").into());
+    }
+    one.close()?;
+    until_they_have(&mut [&mut rest], &topic, &[6])?;
+    // Nothing of what stands depends on the assignor's being there.
+    let mut process = assignor.process;
+    process.terminate();
+    let status = process.wait(LIMIT)?;
+    if !status.success() {
+        return Err(format!("convoke assignor ended with {status}\n{}", process.report()).into());
+    }
+    produce(stage, stock, &topic, PARTITIONS, "b", 60)?;
+    read_all(&mut [&mut rest], &values("b", 60))?;
+    assert_done_once(&[&rest, &one])?;
+    rest.close()
+}
+
+fn script_goes_wrong(stage: &mut Stage, stock: Stock) -> Result<()> {
+    let (topic, group) = (stage.topic(PARTITIONS)?, stage.name("group"));
+    let assignor = Assignor::start(stage, &group)?;
+    let mut rest = member(stage, stock, &group, &topic, "rest")?;
+    let mut one = member(stage, stock, &group, &topic, "one")?;
+    until_they_have(&mut [&mut rest, &mut one], &topic, &[5, 1])?;
+    for (mood, said) in FAULTS {
+        assignor.be(mood)?;
+        let from = assignor.process.stderr.len();
+        let mut third = member(stage, stock, &group, &topic, "more")?;
+        until_they_have(&mut [&mut third, &mut rest, &mut one], &topic, &[2, 2, 2])?;
+        assignor.until_said(from, said)?;
+        assignor.be("good")?;
+        third.close()?;
+        until_they_have(&mut [&mut rest, &mut one], &topic, &[5, 1])?;
+    }
+    rest.close()?;
+    one.close()
+}
+
+fn assignor_is_killed(stage: &mut Stage, stock: Stock) -> Result<()> {
+    let (topic, group) = (stage.topic(PARTITIONS)?, stage.name("group"));
+    let assignor = Assignor::start(stage, &group)?;
+    let mut rest = member(stage, stock, &group, &topic, "rest")?;
+    let mut one = member(stage, stock, &group, &topic, "one")?;
+    until_they_have(&mut [&mut rest, &mut one], &topic, &[5, 1])?;
+    drop(assignor);
+    // It has not said that it goes: it is given the next computation, and passed over when its time is up.
+    let mut third = member(stage, stock, &group, &topic, "more")?;
+    until_they_have(&mut [&mut third, &mut rest, &mut one], &topic, &[2, 2, 2])?;
+    let _again = Assignor::start(stage, &group)?;
+    third.close()?;
+    until_they_have(&mut [&mut rest, &mut one], &topic, &[5, 1])?;
+    rest.close()?;
+    one.close()
+}
