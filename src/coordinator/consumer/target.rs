@@ -25,8 +25,11 @@ use crate::wire::error_code::ErrorCode;
 
 /// How long nothing has to change before a target is computed, in milliseconds.
 const QUIET_MS: u64 = 20;
-/// How long changes may put a computation off, in milliseconds.
-const LONGEST_WAIT_MS: u64 = 100;
+/// How long changes may put a computation off, in milliseconds. Whoever is told of partitions that later go to others gives them
+/// up with its next heartbeat, seconds later: a large group that comes within this time settles without that.
+const LONGEST_WAIT_MS: u64 = 500;
+/// As many intervals are the longest wait where the interval is short.
+const LONGEST_WAIT_INTERVALS: u64 = 5;
 /// After how long a computation that failed is tried again, in milliseconds.
 const RETRY_MS: i32 = 5_000;
 
@@ -86,7 +89,8 @@ impl ConsumerGroup {
         }
         let changed_ms = *self.pending.changed_ms.get_or_insert(now_ms);
         let quiet_ms = now_ms.saturating_add(QUIET_MS.min(interval_ms));
-        let longest_ms = changed_ms.saturating_add(LONGEST_WAIT_MS.min(interval_ms));
+        let longest_ms =
+            changed_ms.saturating_add(LONGEST_WAIT_MS.min(LONGEST_WAIT_INTERVALS.saturating_mul(interval_ms)));
         let next_ms = self.pending.computed_ms.map_or(0, |ms| ms.saturating_add(interval_ms));
         let due_ms = next_ms.max(quiet_ms.min(longest_ms));
         let delay_ms = i32::try_from(due_ms.saturating_sub(now_ms)).unwrap_or(i32::MAX);
