@@ -20,6 +20,7 @@ pub fn targets() -> Vec<Target> {
             reads: &[
                 "coordinator/record.rs",
                 "coordinator/record/codec.rs",
+                "coordinator/record/client_assignor.rs",
                 "coordinator/record/consumer_assignment.rs",
                 "coordinator/record/consumer_group.rs",
                 "coordinator/record/group_config.rs",
