@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use convoke::coordinator::assignor::Assignor;
 use convoke::coordinator::input::{Input, Output, Ticket};
 use convoke::coordinator::request::{GroupView, OffsetFetchRequest, Request, Response, ShardView, Text};
 
@@ -102,8 +103,10 @@ fn is_bare(group: &GroupView) -> bool {
 fn summary(view: ShardView) -> BTreeMap<Text, GroupView> {
     let durable = |mut group: GroupView| {
         group.pending_members = 0;
-        if group.consumer.is_some() {
+        if let Some(consumer) = &mut group.consumer {
             group.state_since_ms = -1;
+            // Which of the server's own assignors it was knows only who computed.
+            consumer.computed_by.take_if(|name| Assignor::by_name(name).is_some());
         }
         group.members.sort_by(|a, b| a.member_id.cmp(&b.member_id));
         for member in &mut group.members {
