@@ -34,11 +34,8 @@ pub(super) fn upgrade(
     {
         return None;
     }
-    let mut taken = BTreeSet::new();
-    let mut members = Vec::new();
-    for emigrant in classic.emigrants() {
-        members.push(immigrant(emigrant, &mut taken, cx.topics)?);
-    }
+    let immigrants = classic.emigrants().map(|emigrant| immigrant(emigrant, cx.topics));
+    let members = with_what_they_hold(immigrants.collect::<Option<Vec<_>>>()?);
     let mut group = ConsumerGroup::new(group_id.clone());
     let mut records = Vec::new();
     let mut make = |group: &mut ConsumerGroup, record: ConsumerGroupRecord| {
@@ -80,12 +77,39 @@ pub(super) fn upgrade(
     Some((group, records))
 }
 
-/// A classic member as one of a consumer group, with what it has. What two have by their leader's mistake the first keeps.
-fn immigrant(
-    emigrant: Emigrant,
-    taken: &mut BTreeSet<TopicPartition>,
-    topics: &Topics,
-) -> Option<(Text, Arc<ConsumerMemberValue>, Arc<Partitions>)> {
+/// A classic member as one of a consumer group.
+struct Immigrant {
+    id: Text,
+    said: Arc<ConsumerMemberValue>,
+    /// What its leader gave it last.
+    assigned: Partitions,
+    /// What it said to own when it joined last.
+    owned: Partitions,
+}
+
+/// What each has. What two have by their leader's mistake the first keeps. A round that is given up forgets what was assigned
+/// before it; then what a cooperative member reads on is only in what it says.
+fn with_what_they_hold(immigrants: Vec<Immigrant>) -> Vec<(Text, Arc<ConsumerMemberValue>, Arc<Partitions>)> {
+    let mut taken = BTreeSet::new();
+    let mut held: Vec<Vec<TopicPartition>> = immigrants.iter().map(|_| Vec::new()).collect();
+    for claims in [|it: &Immigrant| it.assigned.clone(), |it: &Immigrant| it.owned.clone()] {
+        for (immigrant, held) in immigrants.iter().zip(&mut held) {
+            held.extend(
+                claims(immigrant)
+                    .iter()
+                    .copied()
+                    .filter(|partition| taken.insert(*partition)),
+            );
+        }
+    }
+    let members = immigrants.into_iter().zip(held);
+    let with_held =
+        |(member, held): (Immigrant, Vec<_>)| (member.id, member.said, Arc::new(held.into_iter().collect()));
+    members.map(with_held).collect()
+}
+
+/// `None` for one whose metadata or assignment is not what consumers write.
+fn immigrant(emigrant: Emigrant, topics: &Topics) -> Option<Immigrant> {
     let subscription = consumer_protocol::read_subscription(&emigrant.subscription)?;
     let assignment = consumer_protocol::read_assignment(&emigrant.assignment)?;
     if assignment.has_user_data {
@@ -106,11 +130,10 @@ fn immigrant(
             protocols: emigrant.protocols,
         }),
     };
-    let held = with_ids(&assignment.partitions, topics);
-    let held: Partitions = held
-        .iter()
-        .copied()
-        .filter(|partition| taken.insert(*partition))
-        .collect();
-    Some((emigrant.id, Arc::new(said), Arc::new(held)))
+    Some(Immigrant {
+        id: emigrant.id,
+        said: Arc::new(said),
+        assigned: with_ids(&assignment.partitions, topics),
+        owned: with_ids(&subscription.owned, topics),
+    })
 }

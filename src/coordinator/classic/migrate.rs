@@ -103,12 +103,8 @@ impl ClassicGroup {
             request,
             settled_after,
         } = successor;
-        let leader_before = match self.is_leader(&request.member_id) {
-            true => settled_after,
-            false => self.leader.clone(),
-        };
         let skips_assignment = request.supports_skipping_assignment;
-        let response = self.returned_response(&request.member_id, leader_before, skips_assignment);
+        let response = self.returned_response(&request.member_id, settled_after, skips_assignment);
         cx.reply(ticket, Response::JoinGroup(response));
     }
 

@@ -79,6 +79,10 @@ impl ConsumerGroup {
     fn classic_join(&mut self, request: &mut JoinGroupRequest, cx: &mut Context<'_>) -> Result<Place, Refusal> {
         let subscription = self.check_classic_join(request, cx)?;
         let place = self.place_of_classic(request, cx)?;
+        if place == Place::New && !subscription.owned.is_empty() {
+            // It was taken out, and is to know that what it had may be others' before it goes on. Kafka lets it in.
+            return Err(ErrorCode::UNKNOWN_MEMBER_ID.into());
+        }
         let before = match &place {
             Place::New => None,
             Place::Known => self.members.get(&request.member_id),

@@ -7,6 +7,7 @@ use super::members::Member;
 use crate::coordinator::context::Context;
 use crate::coordinator::partitions::Partitions;
 use crate::coordinator::record::{ClassicMemberValue, GroupMetadataValue, MemberValue};
+use crate::coordinator::request::Text;
 use crate::coordinator::settings::Settings;
 use crate::coordinator::topics::Topics;
 
@@ -19,9 +20,15 @@ impl ConsumerGroup {
             && self.members.len() <= usize::try_from(settings.group_max_size).unwrap_or(0)
     }
 
-    /// The group as a classic one: its epoch is the generation, and everybody has its target. `None` if there is no protocol
-    /// that all support, which the joins have seen to.
-    pub(in crate::coordinator) fn to_classic(&self, cx: &Context<'_>) -> Option<GroupMetadataValue> {
+    /// The group as a classic one: its epoch is the generation, and everybody has what it holds, which is its target where the
+    /// group has settled. (Kafka writes the target in any case: if the group is to be one of consumers again before everybody
+    /// has joined anew, what somebody still reads looks free.) `None` if there is no protocol that all support, which the joins
+    /// have seen to. Without a `leader` the first member leads.
+    pub(in crate::coordinator) fn to_classic(
+        &self,
+        leader: Option<&Text>,
+        cx: &Context<'_>,
+    ) -> Option<GroupMetadataValue> {
         let mut members = Vec::with_capacity(self.members.len());
         let first = self.members.iter().next()?;
         let mut offered = first.said.classic.iter().flat_map(|classic| &classic.protocols);
@@ -34,7 +41,7 @@ impl ConsumerGroup {
             protocol_type: PROTOCOL_TYPE.into(),
             generation: self.epoch,
             protocol: Some(protocol.name.clone()),
-            leader: Some(first.id.clone()),
+            leader: Some(leader.unwrap_or(&first.id).clone()),
             current_state_timestamp_ms: cx.now.wall_ms,
             members,
         })
@@ -48,8 +55,8 @@ impl ConsumerGroup {
         topics: &Topics,
     ) -> MemberValue {
         let chosen = classic.protocols.iter().find(|offered| &*offered.name == protocol);
-        let nothing = Partitions::default();
-        let target = self.target(&member.id).map_or(&nothing, |target| target);
+        let held = [&member.current.assigned, &member.current.pending_revocation];
+        let held: Partitions = held.iter().flat_map(|held| held.partitions().iter().copied()).collect();
         MemberValue {
             member_id: member.id.clone(),
             group_instance_id: member.said.instance_id.clone(),
@@ -58,7 +65,7 @@ impl ConsumerGroup {
             rebalance_timeout_ms: member.said.rebalance_timeout_ms,
             session_timeout_ms: classic.session_timeout_ms,
             subscription: chosen.map(|chosen| chosen.metadata.clone()).unwrap_or_default(),
-            assignment: encode(target, classic, topics),
+            assignment: encode(&held, classic, topics),
         }
     }
 }

@@ -108,14 +108,16 @@ impl Groups {
 
     /// Makes a classic group of a consumer group whose members all speak the classic protocol, if the policy allows it.
     pub(super) fn downgrade_if_due(&mut self, group_id: &str, cx: &mut Context<'_>) {
-        if let Some(group) = self.downgrade(group_id, cx) {
+        if let Some(group) = self.downgrade(group_id, None, cx) {
             group.begin_anew(cx);
         }
     }
 
-    /// The same for a group whose last consumer was replaced by a classic member, which is then answered.
+    /// The same for a group whose last consumer was replaced by a classic member, which is then answered. It leads: of all
+    /// members it is the only one that can be told so without a rebalance.
     pub(super) fn downgrade_by(&mut self, successor: Successor, cx: &mut Context<'_>) {
-        let group = self.downgrade(&successor.request.group_id, cx);
+        let request = &successor.request;
+        let group = self.downgrade(&request.group_id, Some(&request.member_id), cx);
         match (group, &successor.settled_after) {
             (Some(group), Some(_)) => group.begin_settled(successor, cx),
             (Some(group), None) => {
@@ -126,10 +128,10 @@ impl Groups {
         }
     }
 
-    fn downgrade(&mut self, group_id: &str, cx: &mut Context<'_>) -> Option<&mut ClassicGroup> {
+    fn downgrade(&mut self, group_id: &str, leader: Option<&Text>, cx: &mut Context<'_>) -> Option<&mut ClassicGroup> {
         let (group_id, group) = self.groups.get_key_value(group_id)?;
         let value = match group {
-            Group::Consumer(group) if group.is_to_be_classic(cx.settings) => group.to_classic(cx)?,
+            Group::Consumer(group) if group.is_to_be_classic(cx.settings) => group.to_classic(leader, cx)?,
             _ => return None,
         };
         let group_id = group_id.clone();

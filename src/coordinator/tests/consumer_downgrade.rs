@@ -100,7 +100,11 @@ fn a_classic_static_member_takes_the_place_of_the_last_consumer_and_nobody_else_
     assert!(is_classic(&mut test));
     let joined = test.joined(ticket);
     assert_eq!((joined.generation_id, &*test.state()), (3, "Stable"));
-    assert_eq!(joined.skip_assignment, joined.leader == joined.member_id);
+    assert_eq!(
+        (joined.skip_assignment, &joined.leader),
+        (true, &joined.member_id),
+        "it looks after the topics"
+    );
     assert_eq!(test.heartbeat(&other, 3), ErrorCode::NONE);
     assert_eq!(test.heartbeat(&joined.member_id, 3), ErrorCode::NONE);
     assert_eq!(synced(&mut test, &joined.member_id, 3), rest);
@@ -157,8 +161,24 @@ fn while_somebody_has_not_got_its_part_the_last_consumers_successor_makes_everyb
         ErrorCode::REBALANCE_IN_PROGRESS
     );
     let again = test.join(owning(&[], join_as(&other.member_id)));
+    assert_eq!(test.joined(again).generation_id, 4);
+    assert_eq!(test.joined(ticket).members.len(), 2, "it leads");
+}
+
+#[test]
+fn what_is_still_read_is_nobody_elses_when_the_protocol_changes_back_before_all_have_joined_anew() {
+    let mut test = shard();
+    let ids = classic_group(&mut test, &[&[0, 1, 2], &[3, 4, 5]]);
+    Client::joined(&mut test, "c");
+    test.beat(beat_of("c", -1));
+    assert!(is_classic(&mut test));
+    let d = Client::joined(&mut test, "d");
     assert_eq!(
-        (test.joined(again).members.len(), test.joined(ticket).generation_id),
-        (2, 4)
+        d.owned.len(),
+        0,
+        "all of it is read by those that have not heard of anything"
     );
+    for (id, numbers) in ids.iter().zip([[0, 1, 2], [3, 4, 5]]) {
+        assert_eq!(test.member(id).assignment[0].partitions, numbers);
+    }
 }

@@ -315,3 +315,35 @@ fn a_rolling_restart_to_the_new_protocol_and_back_has_one_owner_for_each_partiti
     let ticket = test.join(owning(&[], join_as(&id)));
     assert_eq!(test.joined(ticket).leader, id);
 }
+
+#[test]
+fn what_cooperative_members_read_on_in_a_round_that_is_given_up_stays_their_own() {
+    let mut test = shard();
+    let ids = classic_group(&mut test, &[&[0, 1, 2], &[3, 4, 5]]);
+    let tickets = [
+        test.join(owning(&[0, 1, 2], join_as(&ids[0]))),
+        test.join(owning(&[3, 4, 5], join_as(&ids[1]))),
+    ];
+    for ticket in tickets {
+        assert_eq!(test.joined(ticket).generation_id, 2);
+    }
+    // Nobody has synced, and the next round begins.
+    test.join(owning(&[], old_join()));
+    let c = Client::joined(&mut test, "c");
+    assert_eq!(c.owned.len(), 0);
+    for (id, numbers) in ids.iter().zip([[0, 1, 2], [3, 4, 5]]) {
+        assert_eq!(test.member(id).assignment[0].partitions, numbers);
+    }
+}
+
+#[test]
+fn a_classic_member_that_was_taken_out_is_told_so_before_it_comes_in_again() {
+    let mut test = shard();
+    Client::joined(&mut test, "a");
+    let id = test.member_id();
+    test.leave(&[(&id, None)]);
+    let ticket = test.join(owning(&[3], join_as(&id)));
+    assert_eq!(test.join_reply(ticket).error, ErrorCode::UNKNOWN_MEMBER_ID);
+    let ticket = test.join(owning(&[], join_as(&id)));
+    assert_eq!(test.joined(ticket).member_id, id, "an id that was handed out");
+}
