@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use convoke::coordinator::event::{Event, RebalanceReason};
-use convoke::coordinator::record::Record;
+use convoke::coordinator::record::{ConsumerGroupRecord, Record};
 use convoke::coordinator::request::{
     JoinGroupRequest, JoinGroupResponse, OffsetCommitRequest, OffsetFetchRequest, OffsetFetchResponse, Request,
     Response, SyncGroupRequest, Text,
@@ -11,9 +11,8 @@ use convoke::coordinator::request::{
 use convoke::wire::error_code::ErrorCode;
 
 use crate::epochs::Epochs;
-use crate::plan::TOPICS;
 use crate::protocol::{Partition, decode};
-use crate::topics::CHANGING;
+use crate::topics::index_of_name;
 use crate::upstream::Upstream;
 
 /// No offset.
@@ -36,6 +35,8 @@ pub(crate) struct Checker {
     history: BTreeMap<Key, Vec<i64>>,
     /// The generation of each group's last durable record.
     generations: BTreeMap<Text, i32>,
+    /// Classic groups that have members by their last durable record.
+    inhabited: BTreeSet<Text>,
     marked: BTreeSet<Text>,
     /// Who was told that a partition is his, by group and generation.
     owners: BTreeMap<(Text, i32), BTreeMap<Partition, Text>>,
@@ -47,6 +48,12 @@ pub(crate) struct Checker {
     session_ms: BTreeMap<Text, u64>,
     /// Since when the coordinator has run without a pause.
     running_since_ms: u64,
+    /// How old an offset is at least that goes by itself; `None` if its age is not known.
+    pub(crate) retention_ms: Option<i64>,
+    /// The latest wall clock.
+    pub(crate) wall_ms: i64,
+    /// When the newest value of each partition was committed, on the wall.
+    committed_ms: BTreeMap<Key, i64>,
     pub(crate) epochs: Epochs,
     pub(crate) rebalances: usize,
 }
@@ -62,17 +69,19 @@ impl Checker {
 
     /// Records that became durable, in order.
     pub(crate) fn on_durable(&mut self, records: &[Record]) -> Result<(), String> {
+        self.epochs.batch_begins();
+        let mut ended: BTreeMap<Text, i32> = BTreeMap::new();
         for record in records {
             match record {
                 Record::OffsetCommit { key, value } => {
-                    let topic = topic_index(&key.topic)?;
-                    if value.is_none()
-                        && !self.may_delete.contains(&key.group_id)
-                        && !self.deleted_topics.contains(&topic)
-                    {
-                        return Err(format!("{key:?} was deleted, and nobody had asked for it"));
+                    let topic = index_of_name(&key.topic)?;
+                    let of = (key.group_id.clone(), (topic, key.partition));
+                    match value {
+                        Some(value) => drop(self.committed_ms.insert(of.clone(), value.commit_timestamp_ms)),
+                        None if self.may_delete.contains(&key.group_id) || self.deleted_topics.contains(&topic) => {}
+                        None => self.check_age(&of)?,
                     }
-                    let history = self.history.entry((key.group_id.clone(), (topic, key.partition)));
+                    let history = self.history.entry(of);
                     let offset = value.as_ref().map_or(NONE, |value| value.offset);
                     history.or_insert_with(|| vec![NONE]).push(offset);
                 }
@@ -81,15 +90,33 @@ impl Checker {
                     value: Some(value),
                 } => {
                     let before = self.generations.insert(group_id.clone(), value.generation);
+                    match value.members.is_empty() {
+                        true => self.inhabited.remove(group_id),
+                        false => self.inhabited.insert(group_id.clone()),
+                    };
+                    let was_consumer = self.epochs.take_ended(group_id).filter(|_| !value.members.is_empty());
+                    let before = before.max(was_consumer);
                     if before.is_some_and(|before| before > value.generation) {
                         return Err(format!("{group_id}: generation {before:?} became {}", value.generation));
                     }
                 }
                 Record::GroupMetadata { group_id, value: None } => {
-                    self.generations.remove(group_id);
+                    let ended_now = self.generations.remove_entry(group_id);
+                    // Kafka begins anew where nobody is in the group.
+                    ended.extend(ended_now.filter(|_| self.inhabited.contains(group_id)));
                     self.owners.retain(|(of, _), _| of != group_id);
                 }
-                Record::ConsumerGroup { group_id, record } => self.epochs.on_record(group_id, record)?,
+                Record::ConsumerGroup { group_id, record } => {
+                    self.epochs.on_record(group_id, record)?;
+                    let (before, now) = (ended.get(group_id), self.epochs.of(group_id));
+                    let has_members = matches!(record, ConsumerGroupRecord::CurrentAssignment { .. });
+                    if has_members && before.is_some_and(|before| now.is_some_and(|now| now < *before)) {
+                        return Err(format!("{group_id}: generation {before:?} became epoch {now:?}"));
+                    }
+                    if matches!(record, ConsumerGroupRecord::Metadata(None)) {
+                        self.owners.retain(|(of, _), _| of != group_id);
+                    }
+                }
                 Record::GroupOwned {
                     group_id,
                     value: Some(_),
@@ -103,6 +130,29 @@ impl Checker {
             }
         }
         self.epochs.check_holders()
+    }
+
+    /// An offset that nobody deleted is as old as one has to be that goes by itself.
+    fn check_age(&self, of: &Key) -> Result<(), String> {
+        let committed_ms = self.committed_ms.get(of).copied().unwrap_or(0);
+        let age_ms = self.wall_ms - committed_ms;
+        match self.retention_ms {
+            Some(retention_ms) if age_ms < retention_ms => Err(format!(
+                "{of:?} was deleted after {age_ms} ms, and nobody had asked for it"
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// Offsets that nobody deleted, of records that are to be written.
+    pub(crate) fn expired<'a>(&'a self, records: &'a [Record]) -> impl Iterator<Item = (&'a Text, usize)> {
+        records.iter().filter_map(|record| match record {
+            Record::OffsetCommit { key, value: None } if !self.may_delete.contains(&key.group_id) => {
+                let topic = index_of_name(&key.topic).ok()?;
+                (!self.deleted_topics.contains(&topic)).then_some((&key.group_id, topic))
+            }
+            _ => None,
+        })
     }
 
     pub(crate) fn on_request(&mut self, request: &Request) -> Floor {
@@ -186,6 +236,7 @@ impl Checker {
             return Err(format!("{}: joined before the group is durably ours", request.group_id));
         }
         if response.error.is_none() {
+            self.epochs.let_in(&response.member_id);
             // A member that is answered from Stable what it knew before gets no new session by that.
             self.heard_ms.entry(response.member_id.clone()).or_insert(asked_ms);
             let session_ms = u64::from(request.session_timeout_ms.unsigned_abs());
@@ -206,7 +257,7 @@ impl Checker {
 
     fn on_sync(&mut self, request: &SyncGroupRequest, assignment: &[u8]) -> Result<(), String> {
         let group_id = &request.group_id;
-        let durable = self.generations.get(group_id).copied();
+        let durable = self.generations.get(group_id).copied().max(self.epochs.of(group_id));
         if durable.is_none_or(|durable| durable < request.generation_id) {
             let generation_id = request.generation_id;
             return Err(format!(
@@ -236,7 +287,7 @@ impl Checker {
             for partition in &topic.partitions {
                 let key = (
                     request.group_id.clone(),
-                    (topic_index(&topic.name)?, partition.partition),
+                    (index_of_name(&topic.name)?, partition.partition),
                 );
                 let durable = self
                     .history
@@ -264,7 +315,10 @@ impl Checker {
         let mut shown = BTreeMap::new();
         for (topic, partitions) in &response.topics {
             for fetched in partitions {
-                let key = (request.group_id.clone(), (topic_index(&topic.name)?, fetched.partition));
+                let key = (
+                    request.group_id.clone(),
+                    (index_of_name(&topic.name)?, fetched.partition),
+                );
                 shown.insert(key, fetched.offset);
             }
         }
@@ -319,10 +373,4 @@ impl Checker {
         let newest = of_group.map(|((_, partition), values)| (*partition, *values.last().unwrap_or(&NONE)));
         newest.filter(|(_, offset)| *offset != NONE).collect()
     }
-}
-
-pub(crate) fn topic_index(name: &str) -> Result<usize, String> {
-    let mut names = TOPICS.iter().map(|(topic, _)| *topic).chain(CHANGING);
-    let index = names.position(|topic| topic == name);
-    index.ok_or_else(|| format!("unknown topic {name}"))
 }

@@ -1,12 +1,17 @@
 //! What all clients have in common: one request at a time over one connection.
 
-use convoke::coordinator::request::{Request, Response};
+use std::collections::BTreeSet;
+
+use convoke::coordinator::request::{Request, Response, Text};
+use convoke::wire::error_code::ErrorCode;
 
 use crate::consumer::Consumer;
 use crate::member::Member;
+use crate::mixed::Mixed;
 use crate::plan::Faults;
 use crate::rng::Rng;
 use crate::standalone::Standalone;
+use crate::topics::{Picture, Place};
 
 /// What a client does next.
 #[derive(Debug)]
@@ -21,6 +26,8 @@ pub(crate) struct Surroundings<'a> {
     pub(crate) now_ms: u64,
     pub(crate) rng: &'a mut Rng,
     pub(crate) faults: &'a Faults,
+    /// The upstream's topics as a client would be told of them.
+    pub(crate) picture: &'a Picture,
     /// The last offset that anybody committed; each is another.
     pub(crate) last_offset: &'a mut i64,
 }
@@ -36,7 +43,15 @@ impl Surroundings<'_> {
 pub(crate) enum Role {
     Consumer(Consumer),
     Member(Member),
+    Mixed(Box<Mixed>),
     Standalone(Standalone),
+}
+
+/// A client of a group, by the protocol that it speaks now.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Speaker<'a> {
+    Classic(&'a Consumer),
+    Consumer(&'a Member),
 }
 
 #[derive(Debug)]
@@ -59,10 +74,21 @@ impl Client {
         }
     }
 
+    /// `None` for one that is in no group.
+    pub(crate) fn speaker(&self) -> Option<Speaker<'_>> {
+        match &self.role {
+            Role::Consumer(consumer) => Some(Speaker::Classic(consumer)),
+            Role::Member(member) => Some(Speaker::Consumer(member)),
+            Role::Mixed(mixed) => Some(mixed.speaker()),
+            Role::Standalone(_) => None,
+        }
+    }
+
     pub(crate) fn next(&mut self, around: &mut Surroundings<'_>) -> Wish {
         match &mut self.role {
             Role::Consumer(consumer) => consumer.next(around),
             Role::Member(member) => member.next(around),
+            Role::Mixed(mixed) => mixed.next(around),
             Role::Standalone(standalone) => standalone.next(around),
         }
     }
@@ -72,6 +98,7 @@ impl Client {
         match &mut self.role {
             Role::Consumer(consumer) => consumer.on_response(response, around),
             Role::Member(member) => member.on_response(response, around),
+            Role::Mixed(mixed) => mixed.on_response(response, around),
             Role::Standalone(standalone) => standalone.on_response(&response),
         }
     }
@@ -83,6 +110,7 @@ impl Client {
         match &mut self.role {
             Role::Consumer(consumer) => consumer.on_lost(around),
             Role::Member(member) => member.on_lost(around),
+            Role::Mixed(mixed) => mixed.on_lost(around),
             Role::Standalone(_) => {}
         }
     }
@@ -94,7 +122,65 @@ impl Client {
         match &mut self.role {
             Role::Consumer(consumer) => consumer.crash(around),
             Role::Member(member) => member.crash(around),
+            Role::Mixed(mixed) => mixed.crash(around),
             Role::Standalone(_) => {}
         }
+    }
+}
+
+impl<'a> Speaker<'a> {
+    pub(crate) fn group_id(self) -> &'a Text {
+        match self {
+            Self::Classic(consumer) => &consumer.group_id,
+            Self::Consumer(member) => &member.group_id,
+        }
+    }
+
+    pub(crate) fn member_id(self) -> &'a Text {
+        match self {
+            Self::Classic(consumer) => &consumer.member_id,
+            Self::Consumer(member) => &member.member_id,
+        }
+    }
+
+    /// Its generation or its epoch.
+    pub(crate) fn epoch(self) -> i32 {
+        match self {
+            Self::Classic(consumer) => consumer.generation_id,
+            Self::Consumer(member) => member.epoch,
+        }
+    }
+
+    /// What it reads from.
+    pub(crate) fn reads(self) -> BTreeSet<Place> {
+        match self {
+            Self::Classic(consumer) => consumer.reads(),
+            Self::Consumer(member) => member.reads(),
+        }
+    }
+
+    /// The topics that it wants.
+    pub(crate) fn wanted(self) -> BTreeSet<usize> {
+        match self {
+            Self::Classic(consumer) => consumer.topics.clone(),
+            Self::Consumer(member) => member.wanted(),
+        }
+    }
+
+    /// In its group, with nothing to be done but to live.
+    pub(crate) fn is_settled(self) -> bool {
+        match self {
+            Self::Classic(consumer) => consumer.is_stable(),
+            Self::Consumer(member) => member.is_settled(),
+        }
+    }
+
+    /// Whether the group was full when it came.
+    pub(crate) fn found_no_room(self) -> bool {
+        let refusal = match self {
+            Self::Classic(consumer) => consumer.refusal,
+            Self::Consumer(member) => member.refusal,
+        };
+        refusal == Some(ErrorCode::GROUP_MAX_SIZE_REACHED)
     }
 }

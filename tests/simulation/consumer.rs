@@ -4,46 +4,61 @@ use std::collections::BTreeSet;
 
 use bytes::Bytes;
 use convoke::coordinator::request::{
-    HeartbeatRequest, JoinGroupRequest, JoinGroupResponse, LeaveGroupRequest, LeavingMember, OffsetCommitPartition,
-    OffsetCommitRequest, OffsetCommitTopic, OffsetFetchRequest, OffsetTopic, Protocol, Request, Response,
-    SyncGroupRequest, SyncGroupResponse, Text,
+    HeartbeatRequest, JoinGroupRequest, LeaveGroupRequest, LeavingMember, OffsetCommitRequest, OffsetFetchRequest,
+    Protocol, Request, SyncGroupRequest, Text,
 };
 use convoke::wire::error_code::ErrorCode;
-use uuid::Uuid;
 
 use crate::client::{Surroundings, Wish};
-use crate::plan::{ConsumerPlan, GroupPlan, TOPICS};
-use crate::protocol::{Partition, assign, decode, subscription};
+use crate::commits::{by_topic, commit_topics};
+use crate::plan::{ConsumerPlan, GroupPlan, RACKS, TOPICS};
+use crate::protocol::{COOPERATIVE, Partition, subscription};
+use crate::topics::{CHANGING, Place};
 
 const REQUEST_TIMEOUT_MS: u64 = 30_000;
 /// At most, so that a rebalance is noticed long before its timeout.
 const HEARTBEAT_MS: u64 = 3_000;
-const RETRY_BACKOFF_MS: u64 = 100;
+pub(crate) const RETRY_BACKOFF_MS: u64 = 100;
 
 #[derive(Debug)]
 pub(crate) struct Consumer {
     pub(crate) group_id: Text,
-    protocol_type: Text,
-    protocols: &'static [&'static str],
-    name: Text,
+    pub(crate) protocol_type: Text,
+    pub(crate) protocols: &'static [&'static str],
+    pub(crate) name: Text,
     pub(crate) instance_id: Option<Text>,
     session_ms: i32,
     rebalance_ms: i32,
     knows_member_id_required: bool,
     skips_assignment: bool,
+    /// Those that it may be subscribed to.
+    all_topics: [usize; 3],
     pub(crate) topics: BTreeSet<usize>,
+    rack: Option<&'static str>,
     pub(crate) member_id: Text,
     pub(crate) generation_id: i32,
+    /// What it reads from, of the topics that there were when it asked for it.
     pub(crate) owned: BTreeSet<Partition>,
-    phase: Phase,
-    sent: Sent,
-    not_before_ms: u64,
-    heartbeat_ms: u64,
-    commit_ms: u64,
+    pub(crate) creations: [u32; TOPICS.len() + CHANGING.len()],
+    /// The topics that there were when it synced last, or is syncing.
+    pub(crate) asked_creations: [u32; TOPICS.len() + CHANGING.len()],
+    /// What it looks after as the leader: the topics of the group, each with its partitions.
+    pub(crate) led: Option<Vec<(usize, i32)>>,
+    /// Why the group would not have it when it came last: for its protocol or for its size.
+    pub(crate) refusal: Option<ErrorCode>,
+    /// Planted: it says that it gave all up before it joins, and reads on.
+    reads_on: bool,
+    /// What it reads on like that.
+    pub(crate) given_up: BTreeSet<Place>,
+    pub(crate) phase: Phase,
+    pub(crate) sent: Sent,
+    pub(crate) not_before_ms: u64,
+    pub(crate) heartbeat_ms: u64,
+    pub(crate) commit_ms: u64,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Phase {
+pub(crate) enum Phase {
     /// It does not run.
     Away,
     Join,
@@ -56,7 +71,7 @@ enum Phase {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Sent {
+pub(crate) enum Sent {
     Join,
     Sync,
     Fetch,
@@ -67,20 +82,29 @@ enum Sent {
 
 impl Consumer {
     pub(crate) fn new(group_id: &Text, group: &GroupPlan, index: usize, plan: &ConsumerPlan) -> Self {
+        let all_topics = [0, 1, 2].map(|topic| topic + if group.of_changing_topics { TOPICS.len() } else { 0 });
         Self {
             group_id: group_id.clone(),
             protocol_type: group.protocol_type.into(),
-            protocols: group.protocols,
+            protocols: plan.protocols,
             name: format!("{group_id}-c{index}").into(),
             instance_id: plan.is_static.then(|| format!("{group_id}-i{index}").into()),
             session_ms: plan.session_ms,
             rebalance_ms: plan.rebalance_ms,
             knows_member_id_required: plan.knows_member_id_required,
             skips_assignment: plan.skips_assignment,
-            topics: BTreeSet::from([0, index % TOPICS.len()]),
+            all_topics,
+            topics: BTreeSet::from([all_topics[0], all_topics[index % 3]]),
+            rack: None,
             member_id: "".into(),
             generation_id: -1,
             owned: BTreeSet::new(),
+            creations: [0; TOPICS.len() + CHANGING.len()],
+            asked_creations: [0; TOPICS.len() + CHANGING.len()],
+            led: None,
+            refusal: None,
+            reads_on: plan.reads_on,
+            given_up: BTreeSet::new(),
             phase: Phase::Away,
             sent: Sent::Leave,
             not_before_ms: plan.start_ms,
@@ -94,6 +118,34 @@ impl Consumer {
         self.phase == Phase::Stable
     }
 
+    /// It does not run, or not yet.
+    pub(crate) fn is_away(&self) -> bool {
+        self.phase == Phase::Away
+    }
+
+    pub(crate) fn leads(&self) -> bool {
+        self.led.is_some()
+    }
+
+    /// When it comes if it is away.
+    pub(crate) fn comes_at(&mut self) -> &mut u64 {
+        &mut self.not_before_ms
+    }
+
+    /// What it reads from.
+    pub(crate) fn reads(&self) -> BTreeSet<Place> {
+        let owned = self
+            .owned
+            .iter()
+            .map(|(topic, number)| (*topic, self.creations[*topic], *number));
+        owned.chain(self.given_up.iter().copied()).collect()
+    }
+
+    /// Whether it keeps what it has while it joins.
+    fn is_cooperative(&self) -> bool {
+        self.protocols == [COOPERATIVE]
+    }
+
     pub(crate) fn next(&mut self, around: &mut Surroundings<'_>) -> Wish {
         if around.now_ms < self.not_before_ms {
             return Wish::WakeAt(self.not_before_ms);
@@ -104,7 +156,10 @@ impl Consumer {
                 self.join()
             }
             Phase::Join => self.join(),
-            Phase::Sync(assignments) => self.sync(assignments),
+            Phase::Sync(assignments) => {
+                self.asked_creations = std::array::from_fn(|topic| around.picture.creation(topic));
+                self.sync(assignments)
+            }
             Phase::Fetch => self.fetch(),
             Phase::Revoke => self.commit(around),
             Phase::Stable => self.live(around),
@@ -121,7 +176,13 @@ impl Consumer {
         }
         // A static member that restarts with another subscription keeps its assignment, as with Kafka, and nobody notices.
         if around.rng.chance(around.faults.resubscribe) && self.instance_id.is_none() {
-            self.topics = BTreeSet::from([around.rng.below(TOPICS.len()), around.rng.below(TOPICS.len())]);
+            self.topics = BTreeSet::from([*around.rng.pick(&self.all_topics), *around.rng.pick(&self.all_topics)]);
+            self.rack = *around.rng.pick(&RACKS);
+            self.rejoin(around.now_ms);
+            return self.join();
+        }
+        let has_changed = |(topic, count): &(usize, i32)| around.picture.count(*topic) != *count;
+        if self.led.as_ref().is_some_and(|led| led.iter().any(has_changed)) {
             self.rejoin(around.now_ms);
             return self.join();
         }
@@ -139,10 +200,12 @@ impl Consumer {
 
     fn join(&mut self) -> Wish {
         self.sent = Sent::Join;
-        self.owned.clear();
+        if !self.is_cooperative() {
+            self.give_all_up();
+        }
         let protocol = |name: &&str| Protocol {
             name: (*name).into(),
-            metadata: subscription(&self.topics),
+            metadata: subscription(&self.topics, &self.owned, self.rack),
         };
         let request = JoinGroupRequest {
             group_id: self.group_id.clone(),
@@ -237,12 +300,26 @@ impl Consumer {
         self.begin_anew(around.now_ms + away_ms);
     }
 
-    fn begin_anew(&mut self, at_ms: u64) {
-        self.member_id = "".into();
+    pub(crate) fn begin_anew(&mut self, at_ms: u64) {
         self.generation_id = -1;
-        self.owned.clear();
+        self.forget();
+        self.given_up.clear();
+        self.led = None;
         self.phase = Phase::Away;
         self.not_before_ms = at_ms;
+    }
+
+    /// It is no member any more: what it had others may have.
+    pub(crate) fn forget(&mut self) {
+        self.member_id = "".into();
+        self.owned.clear();
+    }
+
+    fn give_all_up(&mut self) {
+        if self.reads_on {
+            self.given_up = self.reads();
+        }
+        self.owned.clear();
     }
 
     /// Asks again for what it was about to get.
@@ -256,186 +333,17 @@ impl Consumer {
         }
     }
 
-    pub(crate) fn on_response(&mut self, response: Response, around: &mut Surroundings<'_>) -> Result<(), String> {
-        let unexpected = format!("{}: unexpected {response:?} in {:?}", self.name, self.phase);
-        match (self.sent, response) {
-            (_, Response::Unavailable { .. }) => {
-                self.on_lost(around);
-                Ok(())
-            }
-            (Sent::Join, Response::JoinGroup(response)) => self.on_join(response, around.now_ms),
-            (Sent::Sync, Response::SyncGroup(response)) => self.on_sync(&response, around.now_ms),
-            (Sent::Heartbeat, Response::Heartbeat { error }) => self.on_error(error, around),
-            (Sent::Leave, Response::LeaveGroup(_)) => {
-                let away_ms = around.rng.between(0, 5_000);
-                self.begin_anew(around.now_ms + away_ms);
-                Ok(())
-            }
-            (Sent::Fetch, Response::OffsetFetch(response)) if response.error.is_none() => {
-                self.phase = Phase::Stable;
-                self.heartbeat_ms = around.now_ms;
-                self.commit_ms = around.now_ms + around.rng.between(0, 3_000);
-                Ok(())
-            }
-            (Sent::Commit, Response::OffsetCommit(response)) => {
-                let error = response.topics[0].1[0].1;
-                if response
-                    .topics
-                    .iter()
-                    .flat_map(|(_, partitions)| partitions)
-                    .any(|(_, e)| *e != error)
-                {
-                    return Err(unexpected);
-                }
-                self.on_error(error, around)?;
-                if error.is_none() {
-                    self.after_commit(around.now_ms);
-                }
-                Ok(())
-            }
-            _ => Err(unexpected),
-        }
-    }
-
-    fn on_join(&mut self, response: JoinGroupResponse, now_ms: u64) -> Result<(), String> {
-        let unexpected = format!("{}: unexpected {response:?}", self.name);
-        match response.error {
-            ErrorCode::NONE => {}
-            ErrorCode::MEMBER_ID_REQUIRED if self.member_id.is_empty() && !response.member_id.is_empty() => {
-                self.member_id = response.member_id;
-                return Ok(());
-            }
-            ErrorCode::COORDINATOR_LOAD_IN_PROGRESS | ErrorCode::REBALANCE_IN_PROGRESS => {
-                self.not_before_ms = now_ms + RETRY_BACKOFF_MS;
-                return Ok(());
-            }
-            ErrorCode::UNKNOWN_MEMBER_ID => {
-                self.member_id = "".into();
-                self.not_before_ms = now_ms + RETRY_BACKOFF_MS;
-                return Ok(());
-            }
-            ErrorCode::FENCED_INSTANCE_ID if self.instance_id.is_some() => {
-                self.begin_anew(now_ms + 1_000);
-                return Ok(());
-            }
-            _ => return Err(unexpected),
-        }
-        let is_leader = response.leader == response.member_id;
-        let is_named = response
-            .protocol_name
-            .as_deref()
-            .is_some_and(|name| self.protocols.contains(&name));
-        let is_told = response
-            .members
-            .iter()
-            .any(|member| member.member_id == response.member_id);
-        if response.member_id.is_empty()
-            || (!self.member_id.is_empty() && self.member_id != response.member_id)
-            || response.protocol_type.as_ref() != Some(&self.protocol_type)
-            || !is_named
-            || response.generation_id <= 0
-            || is_told != is_leader
-        {
-            return Err(unexpected);
-        }
-        self.member_id = response.member_id;
-        self.generation_id = response.generation_id;
-        let assigns = is_leader && !response.skip_assignment;
-        let assignments = if assigns { assign(&response.members) } else { Vec::new() };
-        self.phase = Phase::Sync(assignments);
-        Ok(())
-    }
-
-    fn on_sync(&mut self, response: &SyncGroupResponse, now_ms: u64) -> Result<(), String> {
-        match response.error {
-            ErrorCode::NONE => {
-                if response.protocol_type.as_ref() != Some(&self.protocol_type) {
-                    return Err(format!("{}: unexpected {response:?}", self.name));
-                }
-                self.owned = decode(&response.assignment);
-                self.phase = Phase::Fetch;
-            }
-            ErrorCode::REBALANCE_IN_PROGRESS | ErrorCode::ILLEGAL_GENERATION => self.rejoin(now_ms + RETRY_BACKOFF_MS),
-            ErrorCode::UNKNOWN_MEMBER_ID => {
-                self.member_id = "".into();
-                self.rejoin(now_ms + RETRY_BACKOFF_MS);
-            }
-            ErrorCode::FENCED_INSTANCE_ID if self.instance_id.is_some() => self.begin_anew(now_ms + 1_000),
-            _ => return Err(format!("{}: unexpected {response:?}", self.name)),
-        }
-        Ok(())
-    }
-
-    /// Of a heartbeat or a commit.
-    fn on_error(&mut self, error: ErrorCode, around: &mut Surroundings<'_>) -> Result<(), String> {
-        match error {
-            ErrorCode::NONE => {}
-            ErrorCode::REBALANCE_IN_PROGRESS => {
-                let commits_first = self.sent == Sent::Heartbeat && !self.owned.is_empty() && around.rng.chance(500);
-                if commits_first {
-                    self.phase = Phase::Revoke;
-                } else {
-                    self.rejoin(around.now_ms);
-                }
-            }
-            ErrorCode::ILLEGAL_GENERATION => self.rejoin(around.now_ms),
-            // A group that was deleted is not known at all.
-            ErrorCode::UNKNOWN_MEMBER_ID | ErrorCode::GROUP_ID_NOT_FOUND => {
-                self.member_id = "".into();
-                self.rejoin(around.now_ms);
-            }
-            ErrorCode::FENCED_INSTANCE_ID if self.instance_id.is_some() => self.begin_anew(around.now_ms + 1_000),
-            _ => return Err(format!("{}: unexpected {error:?} to {:?}", self.name, self.sent)),
-        }
-        Ok(())
-    }
-
-    fn after_commit(&mut self, now_ms: u64) {
+    pub(crate) fn after_commit(&mut self, now_ms: u64) {
         if self.phase == Phase::Revoke {
             self.rejoin(now_ms);
         }
     }
 
-    fn rejoin(&mut self, at_ms: u64) {
-        self.owned.clear();
+    pub(crate) fn rejoin(&mut self, at_ms: u64) {
+        if !self.is_cooperative() {
+            self.give_all_up();
+        }
         self.phase = Phase::Join;
         self.not_before_ms = at_ms;
     }
-}
-
-pub(crate) fn by_topic(partitions: &BTreeSet<Partition>) -> Vec<(OffsetTopic, Vec<i32>)> {
-    let topics: BTreeSet<usize> = partitions.iter().map(|(topic, _)| *topic).collect();
-    let of = |topic: usize| {
-        partitions
-            .iter()
-            .filter(move |(of, _)| *of == topic)
-            .map(|(_, partition)| *partition)
-    };
-    let named = |topic: usize| OffsetTopic {
-        name: TOPICS[topic].0.into(),
-        topic_id: Uuid::nil(),
-    };
-    topics
-        .into_iter()
-        .map(|topic| (named(topic), of(topic).collect()))
-        .collect()
-}
-
-/// An offset of its own for each partition.
-pub(crate) fn commit_topics(partitions: &BTreeSet<Partition>, around: &mut Surroundings<'_>) -> Vec<OffsetCommitTopic> {
-    let mut topics = Vec::new();
-    for (topic, partitions) in by_topic(partitions) {
-        let commit = |partition| OffsetCommitPartition {
-            partition,
-            offset: around.fresh_offset(),
-            leader_epoch: -1,
-            metadata: "".into(),
-        };
-        topics.push(OffsetCommitTopic {
-            name: topic.name,
-            topic_id: topic.topic_id,
-            partitions: partitions.into_iter().map(commit).collect(),
-        });
-    }
-    topics
 }

@@ -5,14 +5,19 @@
 
 mod checker;
 mod client;
+mod commits;
+mod configs;
 mod consumer;
 mod epochs;
+mod hearing;
 mod member;
+mod mixed;
 mod plan;
 mod protocol;
 mod replay;
 mod rng;
 mod server;
+mod settled;
 mod standalone;
 mod store;
 mod topics;
@@ -24,7 +29,7 @@ use std::panic::{self, AssertUnwindSafe};
 use world::{Planted, World};
 
 /// Seeds that every run of the tests tries.
-const SEEDS: u64 = 2_000;
+const SEEDS: u64 = 800;
 /// The end of a transcript is what matters, and a whole one may be long.
 const SHOWN_LINES: usize = 400;
 
@@ -112,6 +117,24 @@ fn a_record_that_a_load_misses_is_found() {
 #[test]
 fn a_member_that_reads_on_after_it_gave_up_is_found() {
     is_found(Planted::ReadsOn, &["has two owners"]);
+}
+
+#[test]
+fn a_classic_member_that_reads_on_while_it_joins_is_found() {
+    is_found(Planted::ClassicReadsOn, &["has two owners"]);
+}
+
+#[test]
+fn offsets_that_go_too_soon_are_found() {
+    is_found(
+        Planted::EarlyExpiry,
+        &["and nobody had asked for it", "is subscribed to"],
+    );
+}
+
+#[test]
+fn a_group_that_grows_above_its_limit_is_found() {
+    is_found(Planted::NoLimit, &["at most are to be"]);
 }
 
 #[test]

@@ -10,13 +10,15 @@ use convoke::coordinator::request::{
 use convoke::wire::error_code::ErrorCode;
 
 use crate::client::{Surroundings, Wish};
-use crate::plan::MemberPlan;
-use crate::topics::{CHANGING, PATTERNS, index_of};
+use crate::plan::{MemberPlan, RACKS, TOPICS};
+use crate::topics::{CHANGING, PATTERNS, Place, index_of, place_of};
 
 /// Longer than any message takes, so that none is overtaken by a later one of the same member.
 const REQUEST_TIMEOUT_MS: u64 = 30_000;
 const HEARTBEAT_MS: u64 = 3_000;
 const RETRY_BACKOFF_MS: u64 = 100;
+/// How long a group that refuses a client is left alone.
+const REFUSED_MS: u64 = 3_000;
 const JOIN: i32 = 0;
 const LEAVE: i32 = -1;
 const LEAVE_FOR_A_WHILE: i32 = -2;
@@ -36,6 +38,8 @@ pub(crate) struct Member {
     rebalance_ms: i32,
     topics: BTreeSet<usize>,
     pattern: Option<usize>,
+    rack: Option<&'static str>,
+    assignor: Option<&'static str>,
     /// Processes under this name so far.
     process: u32,
     pub(crate) member_id: Text,
@@ -48,6 +52,8 @@ pub(crate) struct Member {
     /// After an error or a lost answer it says all.
     must_tell_all: bool,
     is_away: bool,
+    /// Why the group would not have it when it came last: for its protocol or for its size.
+    pub(crate) refusal: Option<ErrorCode>,
     sent: Sent,
     not_before_ms: u64,
     heartbeat_ms: u64,
@@ -67,6 +73,8 @@ impl Member {
             rebalance_ms: plan.rebalance_ms,
             topics: BTreeSet::from([0, index % CHANGING.len()]),
             pattern: plan.pattern,
+            rack: None,
+            assignor: None,
             process: 0,
             member_id: "".into(),
             epoch: JOIN,
@@ -75,6 +83,7 @@ impl Member {
             must_tell_owned: false,
             must_tell_all: false,
             is_away: true,
+            refusal: None,
             sent: Sent::Leave,
             not_before_ms: plan.start_ms,
             heartbeat_ms: 0,
@@ -89,17 +98,33 @@ impl Member {
         !self.is_away && self.epoch > JOIN && self.assigned.is_none() && !self.must_tell_owned
     }
 
-    /// The partitions that it reads from.
-    pub(crate) fn reads(&self) -> impl Iterator<Item = &TopicPartition> {
-        self.owned.union(&self.given_up)
+    /// It does not run, or not yet.
+    pub(crate) fn is_away(&self) -> bool {
+        self.is_away
     }
 
-    /// Which topics it wants, by name or by its pattern.
+    /// When it comes if it is away.
+    pub(crate) fn comes_at(&mut self) -> &mut u64 {
+        &mut self.not_before_ms
+    }
+
+    /// The group knows all that it has to say.
+    pub(crate) fn has_told_all(&self) -> bool {
+        !self.must_tell_all
+    }
+
+    /// What it reads from.
+    pub(crate) fn reads(&self) -> BTreeSet<Place> {
+        self.owned.union(&self.given_up).map(place_of).collect()
+    }
+
+    /// Which of all topics it wants, by name or by its pattern.
     pub(crate) fn wanted(&self) -> BTreeSet<usize> {
-        match self.pattern {
+        let changing = match self.pattern {
             Some(pattern) => PATTERNS[pattern].1.iter().copied().collect(),
             None => self.topics.clone(),
-        }
+        };
+        changing.iter().map(|topic| TOPICS.len() + topic).collect()
     }
 
     pub(crate) fn next(&mut self, around: &mut Surroundings<'_>) -> Wish {
@@ -126,9 +151,8 @@ impl Member {
         if around.rng.chance(around.faults.leave) {
             return self.leave();
         }
-        if around.rng.chance(around.faults.resubscribe) && self.pattern.is_none() {
-            self.topics = BTreeSet::from([around.rng.below(CHANGING.len()), around.rng.below(CHANGING.len())]);
-            self.must_tell_all = true;
+        if around.rng.chance(around.faults.resubscribe) {
+            self.change_mind(around);
             return self.heartbeat(around.now_ms);
         }
         if let Some((assigned, _)) = self.assigned.take_if(|(_, at_ms)| *at_ms <= around.now_ms) {
@@ -148,6 +172,17 @@ impl Member {
         let assigned_ms = self.assigned.as_ref().map_or(u64::MAX, |(_, at_ms)| *at_ms);
         let commit_ms = self.commit_ms.max(around.now_ms + 1);
         Wish::WakeAt(self.heartbeat_ms.min(commit_ms).min(assigned_ms))
+    }
+
+    /// Other topics, by name or by a pattern, another assignor, another rack: some of it.
+    fn change_mind(&mut self, around: &mut Surroundings<'_>) {
+        match around.rng.below(4) {
+            0 => self.topics = BTreeSet::from([around.rng.below(CHANGING.len()), around.rng.below(CHANGING.len())]),
+            1 => self.pattern = around.rng.chance(500).then(|| around.rng.below(PATTERNS.len())),
+            2 => self.assignor = Some(*around.rng.pick(&["range", "uniform"])),
+            _ => self.rack = *around.rng.pick(&RACKS),
+        }
+        self.must_tell_all = true;
     }
 
     fn request(&self, member_epoch: i32) -> ConsumerGroupHeartbeatRequest {
@@ -177,13 +212,12 @@ impl Member {
         let mut request = self.request(self.epoch);
         if self.must_tell_all || self.epoch == JOIN {
             request.rebalance_timeout_ms = self.rebalance_ms;
-            match self.pattern {
-                Some(pattern) => request.subscribed_topic_regex = Some(PATTERNS[pattern].0.into()),
-                None => {
-                    let names = self.topics.iter().map(|topic| CHANGING[*topic].into());
-                    request.subscribed_topic_names = Some(names.collect());
-                }
-            }
+            let pattern = self.pattern.map_or("", |pattern| PATTERNS[pattern].0);
+            let names = self.topics.iter().filter(|_| self.pattern.is_none());
+            request.subscribed_topic_regex = Some(pattern.into());
+            request.subscribed_topic_names = Some(names.map(|topic| CHANGING[*topic].into()).collect());
+            request.rack_id = self.rack.map(Text::from);
+            request.server_assignor = self.assignor.map(Text::from);
         }
         if self.must_tell_all || self.must_tell_owned || self.epoch == JOIN {
             request.topic_partitions = Some(self.owned.iter().copied().collect());
@@ -262,6 +296,11 @@ impl Member {
         self.must_tell_all = false;
     }
 
+    fn refused(&mut self, error: ErrorCode, around: &Surroundings<'_>) {
+        self.begin_anew(around.now_ms + REFUSED_MS);
+        self.refusal = Some(error);
+    }
+
     pub(crate) fn on_lost(&mut self, around: &mut Surroundings<'_>) {
         self.not_before_ms = around.now_ms + RETRY_BACKOFF_MS;
         match self.sent {
@@ -308,6 +347,14 @@ impl Member {
     ) -> Result<(), String> {
         match response.error {
             ErrorCode::NONE => {}
+            ErrorCode::GROUP_ID_NOT_FOUND if self.epoch == JOIN => {
+                self.refused(response.error, around);
+                return Ok(());
+            }
+            ErrorCode::GROUP_MAX_SIZE_REACHED => {
+                self.refused(response.error, around);
+                return Ok(());
+            }
             ErrorCode::FENCED_MEMBER_EPOCH | ErrorCode::UNKNOWN_MEMBER_ID | ErrorCode::GROUP_ID_NOT_FOUND => {
                 self.rejoin();
                 self.not_before_ms = around.now_ms + RETRY_BACKOFF_MS;
@@ -326,6 +373,7 @@ impl Member {
         if response.member_id.as_ref() != Some(&self.member_id) || response.member_epoch < self.epoch.max(1) {
             return Err(format!("{} at {}: unexpected {response:?}", self.member_id, self.epoch));
         }
+        self.refusal = None;
         self.epoch = response.member_epoch;
         self.must_tell_owned = false;
         self.must_tell_all = false;

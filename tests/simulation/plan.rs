@@ -1,22 +1,26 @@
 //! What a run is made of, drawn from its seed. Each run has only some of the faults: a fault that is always there hides
 //! what the others do.
 
-use std::sync::Arc;
-
-use convoke::coordinator::settings::Settings;
+use convoke::coordinator::settings::{MigrationPolicy, Settings};
 
 use crate::rng::Rng;
 use crate::topics::PATTERNS;
 
 /// Topics and their partitions.
 pub(crate) const TOPICS: [(&str, i32); 3] = [("t0", 5), ("t1", 3), ("t2", 1)];
+/// Where clients may be.
+pub(crate) const RACKS: [Option<&str>; 3] = [None, Some("a"), Some("b")];
+/// Offsets expire within a run.
+pub(crate) const SHORT_RETENTION_MS: i64 = 30_000;
 
 #[derive(Debug)]
 pub(crate) struct Plan {
-    pub(crate) settings: Arc<Settings>,
+    pub(crate) settings: Settings,
     pub(crate) groups: Vec<GroupPlan>,
     /// Groups of the consumer protocol, each by its members.
     pub(crate) consumer_groups: Vec<Vec<MemberPlan>>,
+    /// Groups whose clients come by either protocol.
+    pub(crate) mixed_groups: Vec<MixedPlan>,
     pub(crate) standalone: usize,
     /// How long faults happen, in milliseconds.
     pub(crate) fault_ms: u64,
@@ -26,12 +30,20 @@ pub(crate) struct Plan {
 #[derive(Debug)]
 pub(crate) struct GroupPlan {
     pub(crate) protocol_type: &'static str,
-    pub(crate) protocols: &'static [&'static str],
+    pub(crate) of_changing_topics: bool,
     pub(crate) consumers: Vec<ConsumerPlan>,
+}
+
+/// Each client as it is by either protocol.
+#[derive(Debug)]
+pub(crate) struct MixedPlan {
+    pub(crate) group: GroupPlan,
+    pub(crate) members: Vec<MemberPlan>,
 }
 
 #[derive(Debug)]
 pub(crate) struct ConsumerPlan {
+    pub(crate) protocols: &'static [&'static str],
     pub(crate) is_static: bool,
     pub(crate) session_ms: i32,
     pub(crate) rebalance_ms: i32,
@@ -41,6 +53,8 @@ pub(crate) struct ConsumerPlan {
     pub(crate) knows_member_id_required: bool,
     /// JoinGroup v9.
     pub(crate) skips_assignment: bool,
+    /// Planted.
+    pub(crate) reads_on: bool,
 }
 
 #[derive(Debug)]
@@ -88,6 +102,10 @@ pub(crate) struct Faults {
     pub(crate) topic_change: u64,
     /// A member takes long to give partitions up, of an assignment.
     pub(crate) slow: u64,
+    /// A client of a mixed group ends, and comes back by any protocol, each time it is idle.
+    pub(crate) switch: u64,
+    /// Somebody sets a group's own settings, or the migration policy, of a second.
+    pub(crate) reconfigure: u64,
 }
 
 impl Plan {
@@ -100,16 +118,33 @@ impl Plan {
             group_consumer_heartbeat_interval_ms: 3_000,
             group_consumer_min_heartbeat_interval_ms: 3_000,
             group_consumer_assignment_interval_ms: *rng.pick(&[None, Some(0), Some(1_000)]),
+            group_consumer_migration_policy: draw_policy(rng),
+            group_max_size: draw_size(rng),
+            group_consumer_max_size: draw_size(rng),
+            offsets_retention_ms: *rng.pick(&[Settings::default().offsets_retention_ms, SHORT_RETENTION_MS]),
             ..Settings::default()
         };
         // As many runs of each kind alone as of both in one world.
-        let (classic, consumer) = *rng.pick(&[(1, 0), (2, 0), (0, 1), (0, 2), (1, 1), (2, 1)]);
+        let kinds = [
+            (1, 0, 0),
+            (2, 0, 0),
+            (0, 1, 0),
+            (0, 2, 0),
+            (1, 1, 0),
+            (0, 0, 1),
+            (0, 0, 1),
+            (0, 0, 2),
+            (1, 0, 1),
+        ];
+        let (classic, consumer, mixed) = *rng.pick(&kinds);
         let groups = (0..classic).map(|_| GroupPlan::draw(rng)).collect();
         let consumer_groups = (0..consumer).map(|_| MemberPlan::draw_group(rng)).collect();
+        let mixed_groups = (0..mixed).map(|_| MixedPlan::draw(rng)).collect();
         Self {
-            settings: Arc::new(settings),
+            settings,
             groups,
             consumer_groups,
+            mixed_groups,
             standalone: rng.below(3),
             fault_ms: rng.between(30_000, 150_000),
             faults: Faults::draw(rng),
@@ -117,26 +152,78 @@ impl Plan {
     }
 }
 
+/// The one that allows most is the one that shows most.
+pub(crate) fn draw_policy(rng: &mut Rng) -> MigrationPolicy {
+    match rng.chance(500) {
+        true => MigrationPolicy::Bidirectional,
+        false => *rng.pick(&MigrationPolicy::ALL),
+    }
+}
+
+fn draw_size(rng: &mut Rng) -> i32 {
+    match rng.chance(850) {
+        true => i32::MAX,
+        false => *rng.pick(&[2, 3]),
+    }
+}
+
 impl GroupPlan {
     fn draw(rng: &mut Rng) -> Self {
         let protocol_type = if rng.chance(850) { "consumer" } else { "connect" };
         let protocols: &[&'static [&'static str]] = &[&["range"], &["cooperative-sticky", "range"]];
+        let protocols = *rng.pick(protocols);
         let statics = *rng.pick(&[0, 0, 500, 1000]);
         let consumers = (0..rng.between(1, 5))
-            .map(|_| ConsumerPlan {
-                is_static: rng.chance(statics),
-                session_ms: *rng.pick(&[6_000, 10_000, 30_000]),
-                rebalance_ms: *rng.pick(&[5_000, 20_000, 60_000]),
-                start_ms: *rng.pick(&[0, 0, 10, 2_000, 20_000]),
-                knows_member_id_required: rng.chance(800),
-                skips_assignment: rng.chance(500),
-            })
+            .map(|_| ConsumerPlan::draw(rng, protocols, statics))
             .collect();
         Self {
             protocol_type,
-            protocols: *rng.pick(protocols),
+            of_changing_topics: false,
             consumers,
         }
+    }
+}
+
+impl ConsumerPlan {
+    fn draw(rng: &mut Rng, protocols: &'static [&'static str], statics: u64) -> Self {
+        Self {
+            protocols,
+            is_static: rng.chance(statics),
+            session_ms: *rng.pick(&[6_000, 10_000, 30_000]),
+            rebalance_ms: *rng.pick(&[5_000, 20_000, 60_000]),
+            start_ms: *rng.pick(&[0, 0, 10, 2_000, 20_000]),
+            knows_member_id_required: rng.chance(800),
+            skips_assignment: rng.chance(500),
+            reads_on: false,
+        }
+    }
+}
+
+impl MixedPlan {
+    /// Eager members, cooperative ones, and both on the way from one to the other.
+    fn draw(rng: &mut Rng) -> Self {
+        const RANGE: &[&str] = &["range"];
+        const STICKY: &[&str] = &["cooperative-sticky"];
+        const BOTH: &[&str] = &["cooperative-sticky", "range"];
+        const LISTS: [&[&[&str]]; 4] = [&[RANGE], &[STICKY], &[STICKY, BOTH], &[BOTH]];
+        let lists = *rng.pick(&LISTS);
+        let statics = *rng.pick(&[0, 500, 1000]);
+        let (mut consumers, mut members) = (Vec::new(), Vec::new());
+        for _ in 0..rng.between(2, 5) {
+            let protocols = *rng.pick(lists);
+            let classic = ConsumerPlan::draw(rng, protocols, statics);
+            members.push(MemberPlan {
+                is_static: classic.is_static,
+                ..MemberPlan::draw(rng, 0, 200)
+            });
+            consumers.push(classic);
+        }
+        let group = GroupPlan {
+            protocol_type: "consumer",
+            of_changing_topics: true,
+            consumers,
+        };
+        Self { group, members }
     }
 }
 
@@ -145,13 +232,16 @@ impl MemberPlan {
         let statics = *rng.pick(&[0, 0, 500, 1000]);
         let patterns = *rng.pick(&[0, 0, 500, 1000]);
         let count = rng.between(1, 5);
-        let draw = |_| Self {
+        (0..count).map(|_| Self::draw(rng, statics, patterns)).collect()
+    }
+
+    fn draw(rng: &mut Rng, statics: u64, patterns: u64) -> Self {
+        Self {
             is_static: rng.chance(statics),
             rebalance_ms: *rng.pick(&[5_000, 20_000, 60_000]),
             start_ms: *rng.pick(&[0, 0, 10, 2_000, 20_000]),
             pattern: rng.chance(patterns).then(|| rng.below(PATTERNS.len())),
-        };
-        (0..count).map(draw).collect()
+        }
     }
 }
 
@@ -175,6 +265,8 @@ impl Faults {
             topic_deletion: some(10),
             topic_change: some(60),
             slow: some(200),
+            switch: some(20) + some(40),
+            reconfigure: some(60),
         }
     }
 }

@@ -6,7 +6,7 @@ use convoke::coordinator::assignor::Assignor;
 use convoke::coordinator::input::{Input, Output, Ticket};
 use convoke::coordinator::request::{GroupView, OffsetFetchRequest, Request, Response, ShardView, Text};
 
-use crate::checker::topic_index;
+use crate::topics::index_of_name;
 use crate::world::World;
 
 impl World {
@@ -54,6 +54,8 @@ impl World {
             let is_soft = matches!(&*group.state, "PreparingRebalance" | "CompletingRebalance");
             // A target that is due is computed by the first who loads the group.
             let is_soft = is_soft || &*group.state == "Assigning";
+            // So is a rebalance of a group that is too large, which silent static members can make of it.
+            let is_soft = is_soft || group.members.len() > self.most_members(&group.group_type);
             let same = if is_soft {
                 group.offsets == stored.offsets
             } else {
@@ -83,7 +85,7 @@ impl World {
         let mut offsets = BTreeMap::new();
         for (topic, partitions) in &response.topics {
             for fetched in partitions {
-                offsets.insert((topic_index(&topic.name)?, fetched.partition), fetched.offset);
+                offsets.insert((index_of_name(&topic.name)?, fetched.partition), fetched.offset);
             }
         }
         let durable = self.checker.durable_offsets(group_id);

@@ -1,7 +1,6 @@
 //! The coordinator's driver: one shard, loaded from the store, stepped with what comes in.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::sync::Arc;
 
 use convoke::coordinator::event::{Event, RebalanceReason};
 use convoke::coordinator::input::{Input, Lsn, Now, Output, Ticket};
@@ -9,8 +8,9 @@ use convoke::coordinator::request::{Request, Response, Text};
 use convoke::coordinator::shard::{Shard, ShardNumber};
 use convoke::wire::error_code::ErrorCode;
 
-use crate::checker::{Floor, topic_index};
+use crate::checker::Floor;
 use crate::store::Outcome;
+use crate::topics::index_of_name;
 use crate::world::{Happening, Planted, World};
 
 /// The core takes a longer time without a step as a standstill, after which sessions begin anew.
@@ -166,6 +166,7 @@ impl World {
     /// Steps the shard and does what it asks for.
     pub(crate) fn step(&mut self, input: Input) -> Result<(), String> {
         let now = self.now();
+        self.checker.wall_ms = self.checker.wall_ms.max(now.wall_ms);
         let Some(shard) = &mut self.server.shard else {
             return Ok(());
         };
@@ -187,6 +188,7 @@ impl World {
                     return Err(format!("{lsn:?} follows {:?}", self.server.appended));
                 }
                 self.server.appended = lsn;
+                self.check_expiry(&records)?;
                 self.store.append(lsn, &records);
                 if self.planted == Planted::EarlyDurable {
                     self.step(Input::Durable(lsn))?;
@@ -281,7 +283,7 @@ impl World {
         };
         if self.upstream.takes_commits(&commit.group_id, self.now_ms) {
             for topic in &commit.topics {
-                let index = topic_index(&topic.name)?;
+                let index = index_of_name(&topic.name)?;
                 for partition in &topic.partitions {
                     self.upstream
                         .commit(&commit.group_id, (index, partition.partition), partition.offset);
@@ -428,7 +430,7 @@ impl World {
 
     fn new_shard(&self) -> Shard {
         let seed = self.server.seed ^ (self.server.load << 40);
-        Shard::new(ShardNumber(0), Arc::clone(&self.plan.settings), seed)
+        Shard::new(ShardNumber(0), self.told_settings(), seed)
     }
 
     /// Asks the running shard something that it can answer at once.

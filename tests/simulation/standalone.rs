@@ -8,7 +8,7 @@ use convoke::coordinator::request::{
 use convoke::wire::error_code::ErrorCode;
 
 use crate::client::{Surroundings, Wish};
-use crate::consumer::{by_topic, commit_topics};
+use crate::commits::{by_topic, commit_topics};
 use crate::plan::TOPICS;
 use crate::protocol::Partition;
 

@@ -16,6 +16,9 @@ pub(crate) const CHANGING: [&str; 3] = ["m0", "m1", "m2"];
 pub(crate) const PATTERNS: [(&str, &[usize]); 2] = [("m.*", &[0, 1, 2]), ("m[12]", &[1, 2])];
 const MOST_PARTITIONS: i32 = 9;
 
+/// A partition of a topic's index, of the topic that had the name at that time.
+pub(crate) type Place = (usize, u32, i32);
+
 /// The changing topics as they are now.
 #[derive(Debug)]
 pub(crate) struct Picture {
@@ -28,6 +31,7 @@ struct State {
     creation: u32,
     /// 0 while there is no such topic.
     partitions: i32,
+    racks: u64,
 }
 
 impl Default for Picture {
@@ -35,6 +39,7 @@ impl Default for Picture {
         let topic = |partitions| State {
             creation: 1,
             partitions,
+            racks: 0,
         };
         Self {
             topics: [topic(4), topic(2), topic(0)],
@@ -51,28 +56,70 @@ pub(crate) fn index_of(id: &Uuid) -> usize {
     usize::try_from(id.as_u128() >> 32).unwrap() - 100
 }
 
+/// A partition of a changing topic, by all topics' indexes.
+pub(crate) fn place_of(partition: &TopicPartition) -> Place {
+    let creation = u32::try_from(partition.topic_id.as_u128() & u128::from(u32::MAX)).unwrap();
+    (
+        TOPICS.len() + index_of(&partition.topic_id),
+        creation,
+        partition.partition,
+    )
+}
+
+/// The names of all topics: first those that stay, then those that change.
+pub(crate) fn name_of(topic: usize) -> &'static str {
+    let names = TOPICS.iter().map(|(name, _)| *name).chain(CHANGING);
+    names.into_iter().nth(topic).unwrap()
+}
+
+pub(crate) fn index_of_name(name: &str) -> Result<usize, String> {
+    let mut names = TOPICS.iter().map(|(topic, _)| *topic).chain(CHANGING);
+    let index = names.position(|topic| topic == name);
+    index.ok_or_else(|| format!("unknown topic {name}"))
+}
+
 impl Picture {
-    pub(crate) fn partitions(&self, topic: usize) -> impl Iterator<Item = TopicPartition> + use<> {
-        let State { creation, partitions } = self.topics[topic];
-        let topic_id = id(topic, creation);
-        (0..partitions).map(move |partition| TopicPartition { topic_id, partition })
+    /// How many partitions a topic has, by all topics' indexes.
+    pub(crate) fn count(&self, topic: usize) -> i32 {
+        match TOPICS.get(topic) {
+            Some((_, partitions)) => *partitions,
+            None => self.topics[topic - TOPICS.len()].partitions,
+        }
+    }
+
+    /// How often the name was given to a topic.
+    pub(crate) fn creation(&self, topic: usize) -> u32 {
+        topic
+            .checked_sub(TOPICS.len())
+            .map_or(0, |changing| self.topics[changing].creation)
+    }
+
+    /// All partitions of a topic, by all topics' indexes.
+    pub(crate) fn places(&self, topic: usize) -> impl Iterator<Item = Place> + use<> {
+        let creation = self.creation(topic);
+        (0..self.count(topic)).map(move |number| (topic, creation, number))
     }
 
     fn told(&self) -> Arc<Topics> {
         let mut told = Topics::default();
-        let mut insert = |name: &str, id, partitions| {
+        let mut insert = |name: &str, id, partitions, racks| {
             told.insert(Topic {
                 name: name.into(),
                 id,
                 partitions,
-                racks: 0,
+                racks,
             });
         };
         for (index, (name, partitions)) in TOPICS.iter().enumerate() {
-            insert(name, Uuid::from_u128(index as u128 + 1), *partitions);
+            insert(name, Uuid::from_u128(index as u128 + 1), *partitions, 0);
         }
         for (index, topic) in self.topics.iter().enumerate().filter(|(_, topic)| topic.partitions > 0) {
-            insert(CHANGING[index], id(index, topic.creation), topic.partitions);
+            insert(
+                CHANGING[index],
+                id(index, topic.creation),
+                topic.partitions,
+                topic.racks,
+            );
         }
         Arc::new(told)
     }
@@ -97,17 +144,18 @@ impl World {
         self.step(Input::Topics(topics))
     }
 
-    /// A topic is created, grows, goes, or is another under its old name.
+    /// A topic is created, grows, goes, moves to other racks, or is another under its old name.
     pub(crate) fn change_topic(&mut self) -> Result<(), String> {
         let index = self.rng.below(CHANGING.len());
         let topic = &mut self.picture.topics[index];
         let gone = id(index, topic.creation);
         let was_there = topic.partitions > 0;
-        let kind = self.rng.below(3);
+        let kind = self.rng.below(4);
         match (was_there, kind) {
             (true, 0) => topic.partitions = 0,
             (true, 1) => topic.creation += 1,
-            (true, _) => topic.partitions = (topic.partitions + 2).min(MOST_PARTITIONS),
+            (true, 2) => topic.partitions = (topic.partitions + 2).min(MOST_PARTITIONS),
+            (true, _) => topic.racks += 1,
             (false, _) => {
                 topic.creation += 1;
                 topic.partitions = 3;

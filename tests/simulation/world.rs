@@ -1,18 +1,19 @@
 //! The run: virtual time, the network, the clients, and the order in which things happen.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use convoke::coordinator::input::{DeletedTopic, Input};
 use convoke::coordinator::request::{Request, Response, Text};
+use convoke::coordinator::settings::Settings;
 use uuid::Uuid;
 
 use crate::checker::Checker;
 use crate::client::{Client, Role, Surroundings, Wish};
 use crate::consumer::Consumer;
 use crate::member::Member;
+use crate::mixed::Mixed;
 use crate::plan::{Faults, Plan, TOPICS};
-use crate::protocol::Partition;
 use crate::rng::Rng;
 use crate::server::Server;
 use crate::standalone::Standalone;
@@ -45,6 +46,12 @@ pub(crate) enum Planted {
     ReadsOn,
     /// The coordinator is not told that topics change.
     UntoldTopics,
+    /// Classic members say that they have nothing, and read on.
+    ClassicReadsOn,
+    /// The coordinator is told of a far shorter retention than there is.
+    EarlyExpiry,
+    /// The coordinator is told of no limit to the size of groups.
+    NoLimit,
 }
 
 #[derive(Debug)]
@@ -102,6 +109,7 @@ pub(crate) struct World {
     pub(crate) now_ms: u64,
     pub(crate) rng: Rng,
     pub(crate) plan: Plan,
+    pub(crate) settings: Settings,
     /// Those in force now.
     pub(crate) faults: Faults,
     pub(crate) planted: Planted,
@@ -113,7 +121,7 @@ pub(crate) struct World {
     queue: BTreeMap<(u64, u64), Happening>,
     queued: u64,
     pub(crate) clients: Vec<Client>,
-    groups: Vec<Text>,
+    pub(crate) groups: Vec<Text>,
     last_offset: i64,
     /// Nobody asks anything new.
     frozen: bool,
@@ -141,6 +149,7 @@ impl World {
             last_offset: 1_000,
             frozen: false,
             transcript: with_transcript.then(String::new),
+            settings: plan.settings.clone(),
             plan,
         };
         world.populate();
@@ -181,6 +190,19 @@ impl World {
             }
             self.groups.push(group_id);
         }
+        for (index, mixed) in self.plan.mixed_groups.iter_mut().enumerate() {
+            let group_id: Text = format!("mixed-{index}").into();
+            self.upstream.add(&mut self.rng, &group_id, false, &mut fresh);
+            let reads_on = self.planted == Planted::ReadsOn;
+            for classic in &mut mixed.group.consumers {
+                classic.reads_on = self.planted == Planted::ClassicReadsOn;
+            }
+            for (number, plans) in mixed.group.consumers.iter().zip(&mixed.members).enumerate() {
+                let client = Mixed::new(&group_id, number, &mixed.group, plans, reads_on);
+                self.clients.push(Client::new(Role::Mixed(Box::new(client))));
+            }
+            self.groups.push(group_id);
+        }
         self.last_offset = last_offset;
     }
 
@@ -202,6 +224,9 @@ impl World {
     /// The whole run. Says what did not hold.
     pub(crate) fn run(&mut self) -> Result<(), String> {
         self.faults = std::mem::take(&mut self.plan.faults);
+        // A clock that jumps says nothing of how old anything is.
+        let is_steady = self.faults.wall_jump == 0;
+        self.checker.retention_ms = is_steady.then_some(self.settings.offsets_retention_ms);
         self.at(1_000, Happening::Second);
         self.load_after(10);
         for client in 0..self.clients.len() {
@@ -329,6 +354,7 @@ impl World {
             now_ms: self.now_ms,
             rng: &mut self.rng,
             faults: &self.faults,
+            picture: &self.picture,
             last_offset: &mut self.last_offset,
         };
         act(&mut self.clients[client], &mut around)
@@ -363,7 +389,8 @@ impl World {
         }
         // What a heartbeat of the consumer protocol changes is told once, to whoever sent it last: one that comes twice over two
         // connections would be an answer that nobody misses.
-        let may_come_twice = !matches!(request, Request::ConsumerGroupHeartbeat(_));
+        let is_mixed = matches!(self.clients[client].role, Role::Mixed(_));
+        let may_come_twice = !is_mixed && !matches!(request, Request::ConsumerGroupHeartbeat(_));
         if may_come_twice && self.rng.chance(self.faults.duplicate) {
             // Over a connection that nobody reads any more.
             let (delay_ms, request) = (self.travel_ms() + self.rng.between(0, 3_000), request.clone());
@@ -431,54 +458,17 @@ impl World {
         if self.rng.chance(self.faults.topic_change) && self.server.is_running() {
             self.change_topic()?;
         }
+        if self.rng.chance(self.faults.reconfigure) {
+            self.reconfigure()?;
+        }
         if self.rng.chance(100) {
             self.check_replay()?;
         }
-        Ok(())
-    }
-
-    /// Why the groups are not what they should be when nothing is wrong; none if they are.
-    fn unsettled(&mut self) -> Result<Option<String>, String> {
-        let Some(view) = self.view()? else {
-            return Ok(Some("the shard is not loaded".to_owned()));
-        };
-        for group_id in self.groups.iter().take(self.plan.groups.len()) {
-            let Some(group) = view.groups.iter().find(|group| group.group_id == *group_id) else {
-                return Ok(Some(format!("{group_id} does not exist")));
-            };
-            if &*group.state != "Stable" {
-                return Ok(Some(format!("{group_id} is {}", group.state)));
-            }
-            let mut members = BTreeSet::new();
-            let mut owned: BTreeSet<Partition> = BTreeSet::new();
-            let mut wanted: BTreeSet<Partition> = BTreeSet::new();
-            for client in &self.clients {
-                let Role::Consumer(consumer) = &client.role else {
-                    continue;
-                };
-                if consumer.group_id != *group_id {
-                    continue;
-                }
-                if !consumer.is_stable() || consumer.generation_id != group.generation_id {
-                    return Ok(Some(format!("{consumer:?} is not in {}", group.generation_id)));
-                }
-                members.insert(consumer.member_id.clone());
-                for topic in &consumer.topics {
-                    wanted.extend((0..TOPICS[*topic].1).map(|partition| (*topic, partition)));
-                }
-                if consumer.owned.iter().any(|partition| !owned.insert(*partition)) {
-                    return Ok(Some(format!("{group_id}: a partition has two owners")));
-                }
-            }
-            let known: BTreeSet<Text> = group.members.iter().map(|member| member.member_id.clone()).collect();
-            if known != members {
-                return Ok(Some(format!("{group_id}: has {known:?}, should have {members:?}")));
-            }
-            if owned != wanted {
-                return Ok(Some(format!("{group_id}: {owned:?} are owned, {wanted:?} are to be")));
-            }
+        let has_limit = self.settings.group_max_size.min(self.settings.group_consumer_max_size) < i32::MAX;
+        if has_limit && let Some(view) = self.view()? {
+            self.check_sizes(&view)?;
         }
-        Ok(self.unsettled_consumer_groups(&view))
+        Ok(())
     }
 }
 
