@@ -10,6 +10,8 @@ partition more than another for it (as far as subscriptions allow): zones come s
 possible comes third.
 """
 
+import argparse
+
 from assignor import balance, serve
 
 
@@ -61,4 +63,5 @@ def bring_near(group, owners, is_near):
 
 
 if __name__ == "__main__":
+    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
     serve(assign)

@@ -52,6 +52,7 @@ pub(super) struct AssignorArgs {
     /// their topics.
     #[arg(long, value_name = "MECHANISM", value_parser = mechanism, requires_all = ["username", "password_file"])]
     sasl_mechanism: Option<SaslMechanism>,
+    /// Who it is, where brokers ask for SASL.
     #[arg(long, value_name = "NAME", requires = "sasl_mechanism")]
     username: Option<String>,
     /// A file whose first line is the password.

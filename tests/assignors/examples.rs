@@ -210,6 +210,21 @@ async fn zone_affine_lets_members_read_from_their_zone_and_stays_balanced() {
 }
 
 #[tokio::test]
+async fn each_example_explains_itself() {
+    for script in ["lag_balanced.py", "capacity_weighted.py", "zone_affine.py"] {
+        let help = example(script, &["--help"], false)
+            .ask("g", Vec::new())
+            .await
+            .expect("help");
+        let help = String::from_utf8(help).expect("text");
+        assert!(
+            help.contains("convoke assignor --bootstrap") && help.contains(script),
+            "{help}"
+        );
+    }
+}
+
+#[tokio::test]
 async fn a_wrong_capacity_is_refused_with_how_to_write_it() {
     let command = example("capacity_weighted.py", &["--capacity", "big"], false);
     let error = command.ask("g", b"{}".to_vec()).await.expect_err("it does not start");
