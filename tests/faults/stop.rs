@@ -62,7 +62,11 @@ fn parked_sync(address: &str) -> Result<(Raw, Raw)> {
     let (mut leader, mut follower) = (Raw::connect(address)?, Raw::connect(address)?);
     let first = joined(&mut leader, "syncing")?;
     follower.send(3, &join("syncing", ""))?;
-    let _again: JoinGroupResponse = leader.ask(3, &join("syncing", &first.member_id))?;
+    // The follower's join may be heard only after the leader's: then that one has the answer to its first once more.
+    eventually("a group of two", || {
+        let again: JoinGroupResponse = leader.ask(3, &join("syncing", &first.member_id))?;
+        Ok(again.members.len() == 2)
+    })?;
     let joined = follower.receive::<JoinGroupRequest>(3)?;
     let sync = SyncGroupRequest::default()
         .with_group_id(GroupId(StrBytes::from_static_str("syncing")))
