@@ -1,18 +1,14 @@
-//! What people meet when they configure Convoke: the examples that ship, and what is said about mistakes.
+//! What people meet when they configure Convoke: where values come from, and what is said about mistakes. What ships and each
+//! list of rules have modules of their own.
 
+mod assign;
 mod assignors;
+mod shipped;
 
-use std::collections::BTreeSet;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use convoke::config::keys::{KEYS, environment_name};
-use convoke::config::settings::SETTINGS;
-use convoke::config::{AssignConfig, ConfigError, Flag, HostPort, Loaded, NodePorts, Sources, load};
-
-fn in_repository(path: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
-}
+use convoke::config::{ConfigError, Flag, HostPort, Loaded, NodePorts, Sources, load};
 
 /// Loads a text as a file called `convoke.yaml`, so that messages are the same in every directory.
 fn load_text(
@@ -51,101 +47,6 @@ fn expect_messages(text: &str, expected: &[&str]) {
 }
 
 const MINIMAL: &str = "upstream: {bootstrap: 'kafka:9092'}\nstore: {data: d}\n";
-
-#[test]
-fn every_example_that_ships_is_valid() {
-    let secret = tempfile::NamedTempFile::new().expect("a temporary file");
-    fs::write(secret.path(), "s3cret\n").expect("a password in it");
-    let mut count = 0;
-    for file in fs::read_dir(in_repository("config")).expect("config/") {
-        let path = file.expect("an entry").path();
-        if path.extension().is_none_or(|extension| extension != "yaml") {
-            continue;
-        }
-        let text = fs::read_to_string(&path).expect("the example");
-        let text = text.replace("/run/secrets/convoke-password", &secret.path().display().to_string());
-        let loaded = load_text(&text, &[], &[]);
-        assert!(loaded.is_ok(), "{}: {}", path.display(), loaded.expect_err("problems"));
-        count += 1;
-    }
-    assert!(count >= 4, "{count} examples");
-}
-
-/// The documentation of a key is a line `name:` (behind `#` where it has no default) under the right section, its environment
-/// variable, and its default.
-#[test]
-fn every_key_is_documented_with_its_environment_variable_and_default() {
-    let text = fs::read_to_string(in_repository("config/convoke.yaml")).expect("config/convoke.yaml");
-    let uncommented: String = text.lines().map(|line| uncomment_key(line) + "\n").collect();
-    let documented = documented_keys(&uncommented);
-    let settings = SETTINGS.iter().map(|setting| format!("settings.{}", setting.name));
-    let known: BTreeSet<String> = KEYS.iter().map(|key| key.name.to_owned()).chain(settings).collect();
-    assert_eq!(
-        documented, known,
-        "config/convoke.yaml against the keys that Convoke knows"
-    );
-    for key in &known {
-        let variable = environment_name(key);
-        let mentioned = text
-            .split(|c: char| !c.is_ascii_alphanumeric() && c != '_')
-            .any(|word| word == variable);
-        assert!(mentioned, "{variable} is not documented");
-    }
-    let defaults = load_text(MINIMAL, &[], &[]).expect("the defaults");
-    let shown = load_text(
-        &text,
-        &[
-            ("CONVOKE_UPSTREAM_BOOTSTRAP", "kafka:9092"),
-            ("CONVOKE_STORE_DATA", "d"),
-        ],
-        &[],
-    );
-    assert_eq!(
-        shown.expect("config/convoke.yaml").config,
-        defaults.config,
-        "the defaults as documented"
-    );
-}
-
-/// `  # key: value` as `  key: value`; other comments as they are.
-fn uncomment_key(line: &str) -> String {
-    let Some((indent, rest)) = line.split_once("# ") else {
-        return line.to_owned();
-    };
-    let word = rest.split(':').next().unwrap_or_default();
-    let is_key =
-        rest.contains(':') && !word.is_empty() && word.chars().all(|c| c.is_ascii_lowercase() || "_.".contains(c));
-    if is_key && indent.trim().is_empty() {
-        format!("{indent}{rest}")
-    } else {
-        line.to_owned()
-    }
-}
-
-fn documented_keys(text: &str) -> BTreeSet<String> {
-    fn walk(prefix: &str, value: &serde_yaml::Value, keys: &mut BTreeSet<String>) {
-        match value {
-            serde_yaml::Value::Mapping(entries) => {
-                for (key, value) in entries {
-                    let name = key.as_str().expect("a name");
-                    let full = if prefix.is_empty() {
-                        name.to_owned()
-                    } else {
-                        format!("{prefix}.{name}")
-                    };
-                    walk(&full, value, keys);
-                }
-            }
-            _ => {
-                keys.insert(prefix.to_owned());
-            }
-        }
-    }
-    let value = serde_yaml::from_str(text).expect("YAML");
-    let mut keys = BTreeSet::new();
-    walk("", &value, &mut keys);
-    keys
-}
 
 #[test]
 fn all_problems_are_reported_at_once_with_file_line_and_key() {
@@ -464,73 +365,6 @@ log: {level: lound}
     assert_eq!(
         said,
         "convoke.yaml:3:21: admin.listen: 127.0.0.1:9190 is the port of listen.bootstrap (127.0.0.1:9190) too; give it another"
-    );
-}
-
-#[test]
-fn rules_are_lists_of_sections_in_the_file_and_the_same_in_one_line_elsewhere() {
-    let text = "groups:\n  assign:\n    - groups: [orders-*, billing]\n      assignor: sticky\n    - groups: '*'\n";
-    let rule = |groups: &[&str], assignor: Option<&str>| AssignConfig {
-        groups: groups.iter().map(|group| (*group).to_owned()).collect(),
-        assignor: assignor.map(ToOwned::to_owned),
-    };
-    let expected = [rule(&["orders-*", "billing"], Some("sticky")), rule(&["*"], None)];
-    let from_file = load_text(format!("{MINIMAL}{text}"), &[], &[]).expect("rules");
-    assert_eq!(from_file.config.groups.assign, expected);
-    let shown = from_file
-        .effective
-        .iter()
-        .find(|effective| effective.key == "groups.assign");
-    assert_eq!(
-        shown.map(|shown| &*shown.value),
-        Some("{assignor: sticky, groups: orders-* billing},{groups: *}")
-    );
-    let line = "[{groups: [orders-*, billing], assignor: sticky}, {groups: '*'}]";
-    let from_flag = load_text(MINIMAL, &[], &[("--set", "groups.assign", line)]).expect("rules");
-    assert_eq!(from_flag.config.groups.assign, expected);
-    let from_variable = load_text(MINIMAL, &[("CONVOKE_GROUPS_ASSIGN", line)], &[]).expect("rules");
-    assert_eq!(from_variable.config.groups.assign, expected);
-}
-
-#[test]
-fn what_is_wrong_with_rules_is_said_all_at_once_where_it_stands() {
-    let text = "\
-groups:
-  assign:
-    - groups: [a*b]
-      asignor: sticky
-    - assignor: stiky
-    - orders
-    - groups: {a: b}
-    - groups: [[x]]
-      assignor: [range]
-    - groups: c
-      groups: d
-";
-    expect_messages(
-        &format!("{MINIMAL}{text}"),
-        &[
-            "convoke.yaml:5:16: groups.assign.groups: `a*b` is no rule: a group's name, or the beginning of names with one * at its end",
-            "convoke.yaml:6:7: groups.assign.asignor: unknown key; did you mean assignor?",
-            "convoke.yaml:7:7: groups.assign.groups: missing; give the groups that are meant, for all of them `groups: [\"*\"]`",
-            "convoke.yaml:7:17: groups.assign.assignor: `stiky` is no assignor of classic groups; those are range, roundrobin, sticky, cooperative-sticky",
-            "convoke.yaml:8:7: groups.assign: expected a rule, which is a section with keys, found a single value",
-            "convoke.yaml:9:15: groups.assign.groups: expected a list, found a section with keys",
-            "convoke.yaml:10:16: groups.assign.groups: expected a single value in the list, found a list",
-            "convoke.yaml:11:17: groups.assign.assignor: expected a single value, found a list",
-            "convoke.yaml:13:7: groups.assign.groups: given twice in one rule",
-        ],
-    );
-    let said = load_text(MINIMAL, &[("CONVOKE_GROUPS_ASSIGN", "orders-*")], &[]).expect_err("no list");
-    assert_eq!(
-        said,
-        "environment variable CONVOKE_GROUPS_ASSIGN: groups.assign: expected a list of rules, found a single value"
-    );
-    let said = load_text(MINIMAL, &[], &[("--set", "groups.assign", "[{groups")]).expect_err("no YAML");
-    assert!(said.starts_with("flag --set: groups.assign: "), "{said}");
-    assert!(
-        said.ends_with("a list of rules is written here as in the file"),
-        "{said}"
     );
 }
 
