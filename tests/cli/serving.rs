@@ -17,7 +17,6 @@ use kafka_protocol::protocol::{Encodable, HeaderVersion, StrBytes};
 use tempfile::TempDir;
 
 const LIMIT: Duration = Duration::from_secs(60);
-const SIGTERM: i32 = 15;
 
 /// A broker, and data for Convokes in front of it.
 struct World {
@@ -156,8 +155,7 @@ fn it_waits_for_an_upstream_that_comes_later_and_prints_only_the_promised_lines(
         .args(["health", "--ready", "--admin", &addresses.admin])
         .output()?;
     assert!(health.status.success(), "{}", String::from_utf8_lossy(&health.stderr));
-    convoke.signal(SIGTERM);
-    assert_eq!(convoke.wait(LIMIT)?.code(), Some(0), "{}", convoke.report());
+    convoke.stop(LIMIT)?;
     assert_eq!(convoke.stdout.len(), 2, "{}", convoke.report());
     Ok(())
 }
@@ -176,7 +174,7 @@ fn a_stop_answers_a_parked_join_and_ends_at_once() -> Result<()> {
     let mut client = connect(addresses.node)?;
     client.write_all(&parked_join()?)?;
     wait_for_metric(&addresses, "convoke_parked_requests{api=\"JoinGroup\"} 1")?;
-    convoke.signal(SIGTERM);
+    convoke.terminate();
     let mut answer = [0; 4 + 4 + 4 + 2];
     client.read_exact(&mut answer)?;
     // Length, correlation id, throttle time, error.
@@ -198,12 +196,12 @@ fn a_stop_cuts_off_what_takes_too_long_and_a_second_signal_does_not_wait_for_tha
         let mut client = connect(addresses.node)?;
         client.write_all(&long_fetch()?)?;
         wait_for_metric(&addresses, under_way)?;
-        convoke.signal(SIGTERM);
+        convoke.terminate();
         convoke
             .stderr
             .wait(0, LIMIT, |line| line.contains("draining").then_some(()))?;
         if second {
-            convoke.signal(SIGTERM);
+            convoke.terminate();
         }
         assert_eq!(convoke.wait(LIMIT)?.code(), Some(code), "{}", convoke.report());
         let mut rest = Vec::new();

@@ -174,7 +174,7 @@ impl Consumer {
 
     /// SIGTERM makes the console consumer leave its group and end.
     fn leave(&mut self) -> Result<()> {
-        self.process.signal(15);
+        self.process.terminate();
         self.process.wait(LIMIT).map(drop)
     }
 }

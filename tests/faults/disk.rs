@@ -49,8 +49,6 @@ fn fill(path: &Path) -> Result<()> {
     Ok(())
 }
 
-const SIGTERM: i32 = 15;
-
 /// Where the node is, and the admin pages, once it is ready.
 fn addresses(convoke: &Process) -> Result<(String, SocketAddr)> {
     let field = |line: &str, start: &str, name: &str| {
@@ -117,9 +115,7 @@ fn a_full_disk_makes_it_unready_for_as_long_as_it_is_full_and_loses_nothing() ->
     );
     assert_eq!(client.commit("group", 100)?, 0);
     assert_eq!(client.committed("group")?, Ok(100));
-    convoke.signal(SIGTERM);
-    assert_eq!(convoke.wait(PATIENCE)?.code(), Some(0), "{}", convoke.report());
-    Ok(())
+    convoke.stop(PATIENCE)
 }
 
 const COMMITTERS: usize = 40;
@@ -170,9 +166,7 @@ fn a_disk_that_fills_up_under_load_refuses_and_comes_back_and_what_was_acknowled
     let mut convoke = run(disk.path(), &upstream, &[])?;
     let (node, _) = addresses(&convoke)?;
     expect_kept(&node, &acknowledged)?;
-    convoke.signal(SIGTERM);
-    assert_eq!(convoke.wait(PATIENCE)?.code(), Some(0), "{}", convoke.report());
-    Ok(())
+    convoke.stop(PATIENCE)
 }
 
 #[test]

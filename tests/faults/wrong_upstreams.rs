@@ -7,9 +7,7 @@ use std::time::{Duration, Instant};
 use convoke_support::convoke::Convoke;
 use convoke_support::{Result, ports};
 
-use crate::{CONVOKE, kafka, run_at, wait_for_log};
-
-const SIGTERM: i32 = 15;
+use crate::{CONVOKE, PATIENCE, kafka, run_at, wait_for_log};
 
 /// Something that answers its first bytes with these and closes, or says nothing at all.
 fn answering(bytes: Option<&'static [u8]>) -> Result<SocketAddr> {
@@ -48,8 +46,7 @@ fn said_of(upstream: &str, listen: &str, words: &[&str]) -> Result<String> {
         !again.contains(words[words.len() - 1]),
         "said again within a second: {again}"
     );
-    convoke.signal(SIGTERM);
-    assert_eq!(convoke.wait(crate::PATIENCE)?.code(), Some(0), "{}", convoke.report());
+    convoke.stop(PATIENCE)?;
     Ok(line)
 }
 

@@ -156,15 +156,10 @@ impl Convoke {
     /// # Errors
     /// When it does not end, or not with success.
     pub fn stop(&mut self) -> Result<()> {
-        let Some(mut process) = self.process.take() else {
-            return Ok(());
-        };
-        process.terminate();
-        let status = process.wait(Duration::from_secs(40))?;
-        if !status.success() {
-            return Err(format!("convoke ended with {status}\n{}", process.report()).into());
+        match self.process.take() {
+            Some(mut process) => process.stop(Duration::from_secs(40)),
+            None => Ok(()),
         }
-        Ok(())
     }
 
     /// One page of the admin address.

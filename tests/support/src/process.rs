@@ -180,6 +180,19 @@ impl Process {
         self.signal(libc::SIGTERM);
     }
 
+    /// SIGTERM, and waits for a clean end.
+    ///
+    /// # Errors
+    /// When it still runs after the time, or ends without success; the message holds the end of its output.
+    pub fn stop(&mut self, timeout: Duration) -> Result<()> {
+        self.terminate();
+        let status = self.wait(timeout)?;
+        if status.success() {
+            return Ok(());
+        }
+        Err(format!("{} ended with {status}\n{}", self.name, self.report()).into())
+    }
+
     /// Waits until the child has ended.
     ///
     /// # Errors
