@@ -13,8 +13,8 @@ use kafka_protocol::messages::join_group_request::JoinGroupRequestProtocol;
 use kafka_protocol::messages::metadata_request::MetadataRequestTopic;
 use kafka_protocol::messages::sync_group_request::SyncGroupRequestAssignment;
 use kafka_protocol::messages::{
-    ApiVersionsRequest, CreateTopicsRequest, DescribeGroupsRequest, FindCoordinatorRequest, JoinGroupRequest,
-    MetadataRequest, SyncGroupRequest,
+    ApiVersionsRequest, CreateTopicsRequest, DescribeGroupsRequest, FindCoordinatorRequest, GroupId, JoinGroupRequest,
+    JoinGroupResponse, MetadataRequest, SyncGroupRequest,
 };
 use kafka_protocol::protocol::StrBytes;
 use uuid::Uuid;
@@ -75,22 +75,10 @@ impl World {
 
     /// Brings a member into a group, with a session that outlasts the test.
     pub async fn join(&self, side: Side, admin: &Client) -> Result<()> {
-        let string = |text: &str| StrBytes::from_string(text.to_owned());
-        let group_id = string(&side.group(BUSY));
-        let mut metadata = vec![0, 0, 0, 0, 0, 1, 0, 4];
-        metadata.extend(b"open\xff\xff\xff\xff");
-        let protocol = JoinGroupRequestProtocol::default()
-            .with_name(string("range"))
-            .with_metadata(metadata.into());
-        let join = JoinGroupRequest::default()
-            .with_group_id(group_id.clone().into())
-            .with_session_timeout_ms(1_800_000)
-            .with_rebalance_timeout_ms(60_000)
-            .with_protocol_type(string("consumer"))
-            .with_protocols(vec![protocol]);
-        let joined = admin.ask(3, &join).await?;
+        let group_id = GroupId(StrBytes::from_string(side.group(BUSY)));
+        let joined = join(admin, group_id.clone()).await?;
         let sync = SyncGroupRequest::default()
-            .with_group_id(group_id.into())
+            .with_group_id(group_id)
             .with_generation_id(joined.generation_id)
             .with_member_id(joined.member_id.clone())
             .with_assignments(vec![
@@ -121,6 +109,22 @@ impl World {
         }
         Ok(())
     }
+}
+
+/// A client joins a group, with a session that outlasts the test.
+pub async fn join(client: &Client, group_id: GroupId) -> Result<JoinGroupResponse> {
+    let mut metadata = vec![0, 0, 0, 0, 0, 1, 0, 4];
+    metadata.extend(b"open\xff\xff\xff\xff");
+    let protocol = JoinGroupRequestProtocol::default()
+        .with_name(StrBytes::from_static_str("range"))
+        .with_metadata(metadata.into());
+    let request = JoinGroupRequest::default()
+        .with_group_id(group_id)
+        .with_session_timeout_ms(1_800_000)
+        .with_rebalance_timeout_ms(60_000)
+        .with_protocol_type(StrBytes::from_static_str("consumer"))
+        .with_protocols(vec![protocol]);
+    client.ask(3, &request).await
 }
 
 async fn login(address: &str, user: &str) -> Result<Client> {

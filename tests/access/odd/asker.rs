@@ -6,15 +6,14 @@ use bytes::Bytes;
 use convoke::upstream::connection::CLIENT_ID;
 use convoke::wire::api;
 use convoke_support::Result;
-use kafka_protocol::messages::join_group_request::JoinGroupRequestProtocol;
-use kafka_protocol::messages::{GroupId, JoinGroupRequest, JoinGroupResponse};
+use kafka_protocol::messages::GroupId;
 use tokio::time::timeout;
 
 use super::requests::text;
 use crate::answers;
 use crate::client::Client;
 use crate::rules::Side;
-use crate::world::World;
+use crate::world::{self, World};
 
 /// A broker answers in milliseconds whatever it answers.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -104,11 +103,11 @@ impl<'a> Asker<'a> {
     fn same_names(&self, answer: &[u8]) -> Vec<u8> {
         let mut normal = answer.to_vec();
         let own = self.side.group("odd");
+        let given = format!("{CLIENT_ID}-");
         for at in 0..normal.len() {
             if normal[at..].starts_with(own.as_bytes()) {
                 normal[at] = b'?';
             }
-            let given = format!("{CLIENT_ID}-");
             if normal[at..].starts_with(given.as_bytes()) {
                 let end = (at + given.len() + 36).min(normal.len());
                 normal[at + given.len()..end].fill(b'?');
@@ -119,18 +118,7 @@ impl<'a> Asker<'a> {
 
     /// Makes a member of the group "odd-busy".
     async fn join(&mut self) -> Result<()> {
-        let mut metadata = vec![0, 0, 0, 0, 0, 1, 0, 4];
-        metadata.extend(b"open\xff\xff\xff\xff");
-        let protocol = JoinGroupRequestProtocol::default()
-            .with_name(text("range"))
-            .with_metadata(metadata.into());
-        let join = JoinGroupRequest::default()
-            .with_group_id(self.group("odd-busy"))
-            .with_session_timeout_ms(1_800_000)
-            .with_rebalance_timeout_ms(60_000)
-            .with_protocol_type(text("consumer"))
-            .with_protocols(vec![protocol]);
-        let joined: JoinGroupResponse = self.client.ask(3, &join).await?;
+        let joined = world::join(&self.client, self.group("odd-busy")).await?;
         self.member_id = joined.member_id.to_string();
         match joined.error_code {
             0 => Ok(()),
