@@ -44,8 +44,11 @@ fn commit_together(clients: &mut [Raw], offset: i64) -> Result<Duration> {
     for (number, client) in clients.iter_mut().enumerate() {
         let mut error = client.receive_commit()?;
         // A thousand groups that are met for the first time at once may have to ask again.
-        while is_retriable(error) {
-            error = client.commit(&format!("crowd-{number}"), offset)?;
+        if is_retriable(error) {
+            eventually("a commit", || {
+                error = client.commit(&format!("crowd-{number}"), offset)?;
+                Ok(!is_retriable(error))
+            })?;
         }
         assert_eq!(error, 0, "connection {number}");
     }
