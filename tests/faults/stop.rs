@@ -33,15 +33,15 @@ fn join(group: &str, member_id: &str) -> JoinGroupRequest {
 }
 
 fn joined(client: &mut Raw, group: &str) -> Result<JoinGroupResponse> {
-    for _ in 0..200 {
-        let answer = client.ask(3, &join(group, ""))?;
-        match answer.error_code {
-            0 => return Ok(answer),
-            error if is_retriable(error) => std::thread::sleep(Duration::from_millis(20)),
-            error => return Err(format!("a join was answered with {error}").into()),
-        }
+    let mut answer = JoinGroupResponse::default();
+    eventually("a join", || {
+        answer = client.ask(3, &join(group, ""))?;
+        Ok(!is_retriable(answer.error_code))
+    })?;
+    match answer.error_code {
+        0 => Ok(answer),
+        error => Err(format!("a join was answered with {error}").into()),
     }
-    Err("nobody may join".into())
 }
 
 /// A group whose first member is awaited by all others, who are parked.
@@ -106,7 +106,7 @@ fn a_stop_under_load_answers_all_who_wait_ends_in_time_and_loses_nothing() -> Re
 
     let process = convoke.process()?;
     let told = Instant::now();
-    process.signal(15);
+    process.terminate();
     for client in &mut joins {
         expect_turned_away(client.receive::<JoinGroupRequest>(3).map(|answer| answer.error_code))?;
     }
