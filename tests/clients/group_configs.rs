@@ -20,6 +20,7 @@ use crate::tools::expect;
 
 /// Kafka's own tool for settings, as it is since 4.2.
 const CONFIGS: &str = "org.apache.kafka.tools.ConfigCommand";
+
 pub fn all() -> Vec<Trial> {
     vec![Trial::new(
         "kafka-configs of 4.4.0 gives a group settings, which Convoke follows",
@@ -77,7 +78,8 @@ fn given_by_the_tool(stage: &mut Stage) -> Result<()> {
     member.close()
 }
 
-/// Waits until the group's member has this session (far less long than until settings are read anew in any case), and who joins is told this heartbeat interval, in milliseconds.
+/// Waits until the group's member has this session (far less long than until settings are read anew in any case), and who joins is
+/// told this heartbeat interval, in milliseconds.
 fn until_held(stage: &mut Stage, group: &str, wanted: (i64, i32)) -> Result<()> {
     let began = Instant::now();
     loop {

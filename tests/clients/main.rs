@@ -43,6 +43,11 @@ impl Trial {
             run: Box::new(run),
         }
     }
+
+    /// One of a client.
+    fn of(stock: Stock, what: &str, run: fn(&mut Stage, Stock) -> Result<()>) -> Self {
+        Self::new(format!("{}: {what}", stock.name()), move |stage| run(stage, stock))
+    }
 }
 
 /// A cluster and what is tried on it.

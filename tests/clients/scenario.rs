@@ -27,11 +27,7 @@ pub fn all(stock: Stock) -> Vec<Trial> {
             move |stage| sharing::two_members_share(stage, stock, assignor),
         ));
     }
-    let mut add = |what: &str, run: fn(&mut Stage, Stock) -> Result<()>| {
-        trials.push(Trial::new(format!("{}: {what}", stock.name()), move |stage| {
-            run(stage, stock)
-        }));
-    };
+    let mut add = |what, run| trials.push(Trial::of(stock, what, run));
     add("produces with acks 0 and 1", sharing::produces_with_fewer_acks);
     add("a rolling restart loses nothing", sharing::rolling_restart);
     add(
@@ -70,11 +66,7 @@ pub fn all(stock: Stock) -> Vec<Trial> {
 /// What is tried on every upstream version.
 pub fn essentials(stock: Stock) -> Vec<Trial> {
     let mut trials = Vec::new();
-    let mut add = |what: &str, run: fn(&mut Stage, Stock) -> Result<()>| {
-        trials.push(Trial::new(format!("{}: {what}", stock.name()), move |stage| {
-            run(stage, stock)
-        }));
-    };
+    let mut add = |what, run| trials.push(Trial::of(stock, what, run));
     add("reads everything once", sharing::reads_everything_once);
     add("a member leaves and comes back", sharing::member_leaves_and_comes_back);
     add("commits survive kill -9 of Convoke", durability::commits_survive_kill);

@@ -13,11 +13,7 @@ use crate::tools::{GROUPS, expect, reset_to_earliest};
 /// Everything that is tried with the protocol.
 pub fn all(stock: Stock) -> Vec<Trial> {
     let mut trials = essentials(stock);
-    let mut add = |what: &str, run: fn(&mut Stage, Stock) -> Result<()>| {
-        trials.push(Trial::new(format!("{}: {what}", stock.name()), move |stage| {
-            run(stage, stock)
-        }));
-    };
+    let mut add = |what, run| trials.push(Trial::of(stock, what, run));
     add("two members share", |stage, stock| {
         sharing::two_members_share(stage, stock, "range")
     });
@@ -43,11 +39,7 @@ pub fn all(stock: Stock) -> Vec<Trial> {
 /// What is tried on every upstream version.
 pub fn essentials(stock: Stock) -> Vec<Trial> {
     let mut trials = scenario::essentials(stock);
-    let mut add = |what: &str, run: fn(&mut Stage, Stock) -> Result<()>| {
-        trials.push(Trial::new(format!("{}: {what}", stock.name()), move |stage| {
-            run(stage, stock)
-        }));
-    };
+    let mut add = |what, run| trials.push(Trial::of(stock, what, run));
     add("a pattern takes in a new topic", pattern_takes_in_a_new_topic);
     add(
         "new partitions of a topic are shared out",

@@ -30,11 +30,7 @@ const FAULTS: [(&str, &str); 6] = [
 pub fn all() -> Vec<Trial> {
     let mut trials = Vec::new();
     for stock in [Stock::Java440Consumer, Stock::LibrdkafkaConsumer] {
-        let mut add = |what: &str, run: fn(&mut Stage, Stock) -> Result<()>| {
-            trials.push(Trial::new(format!("{}: {what}", stock.name()), move |stage| {
-                run(stage, stock)
-            }));
-        };
+        let mut add = |what, run| trials.push(Trial::of(stock, what, run));
         add("a script places partitions through Convoke", script_places);
         add(
             "Convoke settles the group whatever a script does wrong",
@@ -103,7 +99,7 @@ fn member(stage: &Stage, stock: Stock, group: &str, topic: &str, rack: &str) -> 
     Member::consumer(stage, stock, group, topic, &extra)
 }
 
-/// Waits until they have so many partitions each.
+/// Waits until they have so many partitions each, and all between them.
 fn until_they_have(members: &mut [&mut Member], topic: &str, counts: &[usize]) -> Result<()> {
     for (member, count) in members.iter_mut().zip(counts) {
         if member.told.assignment.len() != *count {
@@ -112,23 +108,12 @@ fn until_they_have(members: &mut [&mut Member], topic: &str, counts: &[usize]) -
             })?;
         }
     }
-    settle_some(members, topic)
-}
-
-/// As `settle`, where some may have none.
-fn settle_some(members: &mut [&mut Member], topic: &str) -> Result<()> {
-    let mut with_some: Vec<&mut Member> = Vec::new();
-    for member in members.iter_mut() {
-        if !member.told.assignment.is_empty() {
-            with_some.push(member);
-        }
-    }
-    settle(&mut with_some, topic, PARTITIONS)
+    settle(members, topic, PARTITIONS)
 }
 
 fn script_places(stage: &mut Stage, stock: Stock) -> Result<()> {
     let (topic, group) = (stage.topic(PARTITIONS)?, stage.name("group"));
-    let assignor = Assignor::start(stage, &group)?;
+    let mut assignor = Assignor::start(stage, &group)?;
     let mut rest = member(stage, stock, &group, &topic, "rest")?;
     until_they_have(&mut [&mut rest], &topic, &[6])?;
     let mut one = member(stage, stock, &group, &topic, "one")?;
@@ -145,12 +130,7 @@ fn script_places(stage: &mut Stage, stock: Stock) -> Result<()> {
     one.close()?;
     until_they_have(&mut [&mut rest], &topic, &[6])?;
     // Nothing of what stands depends on the assignor's being there.
-    let mut process = assignor.process;
-    process.terminate();
-    let status = process.wait(LIMIT)?;
-    if !status.success() {
-        return Err(format!("convoke assignor ended with {status}\n{}", process.report()).into());
-    }
+    assignor.process.stop(LIMIT)?;
     produce(stage, stock, &topic, PARTITIONS, "b", 60)?;
     read_all(&mut [&mut rest], &values("b", 60))?;
     assert_done_once(&[&rest, &one])?;
