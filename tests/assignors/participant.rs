@@ -33,11 +33,7 @@ pub struct World {
 
 impl World {
     pub fn start() -> Result<Self> {
-        let options = Options::new("4.4.0").set("group.consumer.min.heartbeat.interval.ms", "500");
-        let kafka = Kafka::start_in(
-            Network::Loopback,
-            options.set("group.consumer.heartbeat.interval.ms", "500"),
-        )?;
+        let kafka = Kafka::start_in(Network::Loopback, Options::new("4.4.0").quick_heartbeats())?;
         kafka.create_topic(TOPIC, u32::try_from(PARTITIONS)?)?;
         Ok(Self {
             convoke: Convoke::start(env!("CARGO_BIN_EXE_convoke"), &kafka, &[])?,

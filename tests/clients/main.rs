@@ -163,10 +163,7 @@ fn run(plan: Plan, filters: &[String], outcome: &Mutex<Outcome>) {
 fn plans() -> Vec<Plan> {
     let newest = Options::new("4.4.0");
     // Many small steps, each of which a heartbeat has to tell.
-    let quick = newest
-        .clone()
-        .set("group.consumer.min.heartbeat.interval.ms", "500")
-        .set("group.consumer.heartbeat.interval.ms", "500");
+    let quick = newest.clone().quick_heartbeats();
     let plan = |name, options: &Options, trials| Plan {
         name,
         options: options.clone(),
@@ -193,7 +190,11 @@ fn plans() -> Vec<Plan> {
             older_trials(&[&[0, 10, 1], &[0, 9]]),
         ),
         plan("on 4.1.1", &Options::new("4.1.1"), older_trials(&[&[1, 0]])),
-        plan("on 4.1.1", &Options::new("4.1.1"), consumer_group_essentials()),
+        plan(
+            "on 4.1.1",
+            &Options::new("4.1.1").quick_heartbeats(),
+            consumer_group_essentials(),
+        ),
         plan("with SASL on 4.4.0", &newest.clone().sasl(), cluster_wide::sasl()),
         plan(
             "on three nodes of 4.4.0",
@@ -223,7 +224,8 @@ fn consumer_group_trials() -> Vec<Trial> {
     trials
 }
 
-/// What of it depends on the broker: topics, takeovers, and what members are told of them.
+/// What of it depends on the broker: topics, takeovers, and what members are told of them. That takes the time of many heartbeats,
+/// whose default interval the others keep.
 fn consumer_group_essentials() -> Vec<Trial> {
     let essentials = scenario::consumer_groups::essentials;
     Stock::CONSUMER.into_iter().flat_map(essentials).collect()

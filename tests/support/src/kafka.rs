@@ -82,6 +82,13 @@ impl Options {
             .set("super.users", "User:admin;User:ANONYMOUS")
     }
 
+    /// Members of consumer groups are heard twice a second (by default, every five seconds).
+    #[must_use]
+    pub fn quick_heartbeats(self) -> Self {
+        self.set("group.consumer.min.heartbeat.interval.ms", "500")
+            .set("group.consumer.heartbeat.interval.ms", "500")
+    }
+
     #[must_use]
     pub fn set(mut self, key: &str, value: &str) -> Self {
         self.properties.insert(key.to_owned(), value.to_owned());
