@@ -121,13 +121,9 @@ impl ConsumerGroup {
             return Ok(None);
         }
         let owned = request.topic_partitions.as_ref();
-        let epoch_before = self.epoch_of_participant(member_id);
-        let assigned_changed = self.reconcile(member_id, owned, subscription_changed, cx)?;
+        let has_news = self.reconcile(member_id, owned, subscription_changed, cx)?;
         self.tell_settled(cx);
-        let tell_assignment = request.member_epoch == epoch::JOIN
-            || is_full(&request)
-            || assigned_changed
-            || self.epoch_of_participant(member_id) != epoch_before;
+        let tell_assignment = request.member_epoch == epoch::JOIN || is_full(&request) || has_news;
         Ok(Some(self.heartbeat_response(member_id, tell_assignment, cx)))
     }
 
@@ -136,14 +132,6 @@ impl ConsumerGroup {
         self.lose(member_id, cx);
         self.proceed(cx);
         self.epoch > self.target_epoch && !self.offer(member_id, cx)
-    }
-
-    /// The epoch of a member that runs assignors. With each new one it is told its assignment, since what its assignor says to it
-    /// may be new though the partitions are not.
-    fn epoch_of_participant(&self, member_id: &str) -> Option<i32> {
-        let member = self.members.get(member_id)?;
-        let takes_part = !member.said.client_assignors.is_empty();
-        takes_part.then_some(member.current.member_epoch)
     }
 
     /// What all members say for their assignors is in one answer to whoever computes.
@@ -288,7 +276,9 @@ impl ConsumerGroup {
         cx.arm(&self.id, GroupTimer::Session(member_id.clone()), timeout_ms);
     }
 
-    /// Takes the member one step on its way to its target. Says whether it is to hold other partitions now.
+    /// Takes the member one step on its way to its target. Says whether it is to be told its assignment: it is to hold other
+    /// partitions now, or runs assignors and has a new epoch, since what its assignor says to it may be new though the
+    /// partitions are not.
     pub(super) fn reconcile(
         &mut self,
         member_id: &Text,
@@ -317,7 +307,9 @@ impl ConsumerGroup {
         let Some(next) = next else {
             return Ok(false);
         };
-        let assigned_changed = next.assigned.partitions() != member.current.assigned.partitions();
+        let takes_part = !member.said.client_assignors.is_empty();
+        let has_news = next.assigned.partitions() != member.current.assigned.partitions()
+            || (takes_part && next.member_epoch != member.current.member_epoch);
         match next.state {
             MemberState::UnrevokedPartitions if !member.is_classic() => {
                 let timeout_ms = member.said.rebalance_timeout_ms;
@@ -326,7 +318,7 @@ impl ConsumerGroup {
             _ => cx.cancel(&self.id, GroupTimer::Rebalance(member_id.clone())),
         }
         self.write_held(member_id, next, cx);
-        Ok(assigned_changed)
+        Ok(has_news)
     }
 
     pub(super) fn heartbeat_response(
