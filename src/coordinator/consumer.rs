@@ -56,6 +56,7 @@ use super::request::Text;
 use super::timer::GroupTimer;
 
 pub(super) use self::classic_member::{Joined, Successor, with_ids};
+pub(super) use self::fence::left;
 pub(super) use self::heartbeat::heartbeat_refusal;
 pub(super) use self::said::asked;
 pub(super) use self::validation::invalid_heartbeat;

@@ -164,14 +164,13 @@ impl ConsumerGroupHeartbeatRequest {
     /// nothing.
     pub(super) fn is_of_an_external(&self) -> bool {
         let offers = self.client_assignors.as_ref().is_some_and(|listed| !listed.is_empty());
-        let has_names = self
-            .subscribed_topic_names
-            .as_ref()
-            .is_some_and(|names| !names.is_empty());
-        let has_regex = self
-            .subscribed_topic_regex
-            .as_ref()
-            .is_some_and(|regex| !regex.is_empty());
-        offers && !has_names && !has_regex && (self.is_join() || self.subscribed_topic_names.is_some())
+        offers && !self.subscribes() && (self.is_join() || self.subscribed_topic_names.is_some())
+    }
+
+    /// Whether it subscribes to topics, by name or by a pattern.
+    pub(super) fn subscribes(&self) -> bool {
+        let names = self.subscribed_topic_names.as_ref();
+        let regex = self.subscribed_topic_regex.as_ref();
+        names.is_some_and(|names| !names.is_empty()) || regex.is_some_and(|regex| !regex.is_empty())
     }
 }

@@ -4,7 +4,6 @@
 use super::classic::ClassicGroup;
 use super::consumer::ConsumerGroup;
 use super::context::Context;
-use super::event::EpochReason;
 use super::input::Ticket;
 use super::offsets::Expiry;
 use super::record::{ConsumerGroupRecord, GroupMetadataValue, Record};
@@ -67,38 +66,6 @@ impl Group {
         match self {
             Self::Classic(group) => group.on_topics(cx),
             Self::Consumer(group) => group.on_topics(cx),
-        }
-    }
-
-    /// An external assignor registered, or said something new: why it asks for a new assignment, if it does.
-    pub(super) fn on_external_news(&mut self, member_id: &Text, news: Option<EpochReason>, cx: &mut Context<'_>) {
-        match self {
-            Self::Classic(_) => {}
-            Self::Consumer(group) => group.on_external_news(member_id, news, cx),
-        }
-    }
-
-    /// An external assignor left, was silent, or began anew.
-    pub(super) fn on_external_gone(&mut self, member_id: &str, cx: &mut Context<'_>) {
-        match self {
-            Self::Classic(_) => {}
-            Self::Consumer(group) => group.on_external_gone(member_id, cx),
-        }
-    }
-
-    /// Whether the external assignor, which is heard now, is to compute the next assignment.
-    pub(super) fn offer_external(&mut self, member_id: &Text, cx: &mut Context<'_>) -> bool {
-        match self {
-            Self::Classic(_) => false,
-            Self::Consumer(group) => group.offer(member_id, cx),
-        }
-    }
-
-    /// Whether the external assignor is at computing an assignment.
-    pub(super) fn is_computed_by(&self, member_id: &str) -> bool {
-        match self {
-            Self::Classic(_) => false,
-            Self::Consumer(group) => group.is_computed_by(member_id),
         }
     }
 

@@ -175,9 +175,7 @@ impl Shard {
             Some(group_id) => self.ownership.standing(group_id),
             None => Standing::Ours,
         };
-        let is_offered = |group_id: &str, assignor: &str| {
-            self.externals.offer(group_id, assignor) || self.groups.know_assignor(group_id, assignor)
-        };
+        let is_offered = |group_id: &str, assignor: &str| self.groups.is_offered(group_id, assignor, &self.externals);
         let admission = admission::admit(&request, standing, &self.settings, is_offered);
         let (groups, ownership, mut cx) = self.lend(now);
         match admission {
@@ -206,9 +204,7 @@ impl Shard {
         }
         let standing = ownership.standing(group_id);
         for (ticket, request) in parked {
-            let is_offered = |group_id: &str, assignor: &str| {
-                cx.externals.offer(group_id, assignor) || groups.know_assignor(group_id, assignor)
-            };
+            let is_offered = |group_id: &str, assignor: &str| groups.is_offered(group_id, assignor, cx.externals);
             match admission::admit(&request, standing, cx.settings, is_offered) {
                 Admission::Refuse(response) => cx.reply(ticket, response),
                 Admission::Run | Admission::AskFirst(_) => run(groups, ownership, ticket, request, &mut cx),

@@ -62,8 +62,8 @@ impl ConsumerGroup {
         }
     }
 
-    /// An external assignor registered, or said something new. If it can do what the group would have had the last time, and
-    /// had not, the group gets a new target.
+    /// An external assignor is heard; `news` is why it asks for a new assignment, if it does. If it can do what the group would
+    /// have had the last time, and had not, the group gets a new target.
     pub(in crate::coordinator) fn on_external_news(
         &mut self,
         member_id: &Text,
@@ -84,6 +84,7 @@ impl ConsumerGroup {
         self.proceed(cx);
     }
 
+    /// An external assignor left, was silent, or began anew.
     pub(in crate::coordinator) fn on_external_gone(&mut self, member_id: &str, cx: &mut Context<'_>) {
         self.lose(member_id, cx);
         self.proceed(cx);

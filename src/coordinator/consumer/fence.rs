@@ -10,8 +10,7 @@ use crate::coordinator::event::{EpochReason, Event};
 use crate::coordinator::held::HeldPartitions;
 use crate::coordinator::record::{ConsumerGroupRecord, ConsumerMemberValue, CurrentAssignmentValue};
 use crate::coordinator::request::{
-    AssignedBy, ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse, LeavingMember, LeftMember, Response,
-    Text,
+    ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse, LeavingMember, LeftMember, Response, Text,
 };
 use crate::coordinator::timer::GroupTimer;
 use crate::wire::error_code::ErrorCode;
@@ -229,15 +228,10 @@ fn tell_removed(group_id: &Text, member: &Member, reason: EpochReason, cx: &mut 
     });
 }
 
-fn left(request: &ConsumerGroupHeartbeatRequest) -> Response {
-    Response::ConsumerGroupHeartbeat(ConsumerGroupHeartbeatResponse {
-        error: ErrorCode::NONE,
-        error_message: None,
-        member_id: Some(request.member_id.clone()),
-        member_epoch: request.member_epoch,
-        heartbeat_interval_ms: 0,
-        assignment: None,
-        assigned_by: AssignedBy::default(),
-        should_compute_assignment: false,
-    })
+/// The answer to whoever leaves.
+pub(in crate::coordinator) fn left(request: &ConsumerGroupHeartbeatRequest) -> Response {
+    Response::ConsumerGroupHeartbeat(ConsumerGroupHeartbeatResponse::bare(
+        Some(request.member_id.clone()),
+        request.member_epoch,
+    ))
 }

@@ -42,12 +42,7 @@ pub(in crate::coordinator) fn heartbeat_refusal(error: ErrorCode, error_message:
     Response::ConsumerGroupHeartbeat(ConsumerGroupHeartbeatResponse {
         error,
         error_message,
-        member_id: None,
-        member_epoch: 0,
-        heartbeat_interval_ms: 0,
-        assignment: None,
-        assigned_by: AssignedBy::default(),
-        should_compute_assignment: false,
+        ..ConsumerGroupHeartbeatResponse::bare(None, 0)
     })
 }
 

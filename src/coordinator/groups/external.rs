@@ -1,14 +1,14 @@
 //! Heartbeats of external assignors, and the assignments that they and members compute.
 
 use super::Groups;
-use crate::coordinator::consumer::{asked, heartbeat_refusal};
+use crate::coordinator::consumer::{asked, heartbeat_refusal, left};
 use crate::coordinator::context::Context;
 use crate::coordinator::event::{EpochReason, Event};
-use crate::coordinator::external::{self, OF_GROUP_MAX, OF_SHARD_MAX};
+use crate::coordinator::external::{self, Externals, OF_GROUP_MAX, OF_SHARD_MAX};
 use crate::coordinator::group::Group;
 use crate::coordinator::input::Ticket;
 use crate::coordinator::request::{
-    AssignedBy, ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse, InstallAssignmentRequest,
+    ClientAssignor, ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse, InstallAssignmentRequest,
     PrepareAssignmentRequest, PrepareAssignmentResponse, Response, Text,
 };
 use crate::coordinator::timer::{ExternalTimer, TimerKey};
@@ -49,9 +49,9 @@ impl Groups {
             _ if !is_known => Some((ErrorCode::UNKNOWN_MEMBER_ID, None)),
             ..0 => {
                 self.remove_external(group_id, member_id, EpochReason::MemberLeft, cx);
-                return cx.reply(ticket, external_response(request.member_epoch, member_id, 0, false));
+                return cx.reply(ticket, left(request));
             }
-            external::EPOCH if subscribes(request) => Some((
+            external::EPOCH if request.subscribes() => Some((
                 ErrorCode::INVALID_REQUEST,
                 Some("An external assignor is subscribed to nothing; a member joins with epoch 0.".into()),
             )),
@@ -66,12 +66,9 @@ impl Groups {
 
     fn external_beat(&mut self, ticket: Ticket, request: &ConsumerGroupHeartbeatRequest, cx: &mut Context<'_>) {
         let (group_id, member_id) = (&request.group_id, &request.member_id);
-        let before = cx
-            .externals
-            .get(group_id, member_id)
-            .map(|known| known.assignors.clone());
-        let before = before.filter(|_| !request.is_join());
-        let news = asked(before.as_deref().unwrap_or(&[]), request.client_assignors.as_deref());
+        let known = cx.externals.get(group_id, member_id).filter(|_| !request.is_join());
+        let before: &[ClientAssignor] = known.map_or(&[], |known| &known.assignors);
+        let news = asked(before, request.client_assignors.as_deref());
         if let Some(replaced) = cx.externals.take_in(request) {
             // It came over a connection that the client gave up.
             let error = ErrorCode::COORDINATOR_LOAD_IN_PROGRESS;
@@ -86,18 +83,17 @@ impl Groups {
             tell_registered(request, cx);
         }
         let (mut should_compute, mut is_busy) = (false, false);
-        if let Some(group) = self.groups.get_mut(group_id) {
+        if let Some(Group::Consumer(group)) = self.groups.get_mut(group_id) {
             if request.is_join() {
                 group.on_external_gone(member_id, cx);
             }
             group.on_external_news(member_id, news, cx);
-            should_compute = group.offer_external(member_id, cx);
+            should_compute = group.offer(member_id, cx);
             is_busy = group.is_computed_by(member_id);
         }
         let interval_ms = cx.settings.consumer_heartbeat_interval_ms(group_id);
         if request.is_join() || news.is_some() || should_compute {
-            let response = external_response(external::EPOCH, member_id, interval_ms, should_compute);
-            return cx.reply(ticket, response);
+            return cx.reply(ticket, external_response(member_id, interval_ms, should_compute));
         }
         cx.externals.park(group_id, member_id, ticket);
         let wait_ms = match is_busy {
@@ -141,7 +137,7 @@ impl Groups {
             client_host: external.client_host,
             reason,
         });
-        if let Some(group) = self.groups.get_mut(group_id) {
+        if let Some(Group::Consumer(group)) = self.groups.get_mut(group_id) {
             group.on_external_gone(member_id, cx);
         }
     }
@@ -174,12 +170,13 @@ impl Groups {
         }
     }
 
-    /// Whether a member of the group asks for the assignor already, or can run it.
-    pub(in crate::coordinator) fn know_assignor(&self, group_id: &str, assignor: &str) -> bool {
-        match self.groups.get(group_id) {
-            Some(Group::Consumer(group)) => group.knows_assignor(assignor),
-            _ => false,
-        }
+    /// Whether somebody offers the assignor to the group, or a member of it asks for that one already.
+    pub(in crate::coordinator) fn is_offered(&self, group_id: &str, assignor: &str, externals: &Externals) -> bool {
+        externals.offer(group_id, assignor)
+            || match self.groups.get(group_id) {
+                Some(Group::Consumer(group)) => group.knows_assignor(assignor),
+                _ => false,
+            }
     }
 }
 
@@ -198,36 +195,21 @@ impl Context<'_> {
             return;
         };
         let interval_ms = self.settings.consumer_heartbeat_interval_ms(group_id);
-        let response = external_response(external::EPOCH, member_id, interval_ms, should_compute);
-        self.reply(ticket, response);
+        self.reply(ticket, external_response(member_id, interval_ms, should_compute));
     }
 }
 
 /// The answer to an external assignor's heartbeat.
-fn external_response(member_epoch: i32, member_id: &Text, interval_ms: i32, should_compute: bool) -> Response {
+fn external_response(member_id: &Text, interval_ms: i32, should_compute: bool) -> Response {
     Response::ConsumerGroupHeartbeat(ConsumerGroupHeartbeatResponse {
-        error: ErrorCode::NONE,
-        error_message: None,
-        member_id: Some(member_id.clone()),
-        member_epoch,
         heartbeat_interval_ms: interval_ms,
-        assignment: None,
-        assigned_by: AssignedBy::default(),
         should_compute_assignment: should_compute,
+        ..ConsumerGroupHeartbeatResponse::bare(Some(member_id.clone()), external::EPOCH)
     })
 }
 
 fn not_found(group_id: &str) -> Text {
     format!("Consumer group {group_id} not found.").into()
-}
-
-fn subscribes(request: &ConsumerGroupHeartbeatRequest) -> bool {
-    let has_names = request
-        .subscribed_topic_names
-        .as_ref()
-        .is_some_and(|names| !names.is_empty());
-    let regex = request.subscribed_topic_regex.as_ref();
-    has_names || regex.is_some_and(|regex| !regex.is_empty())
 }
 
 fn tell_registered(request: &ConsumerGroupHeartbeatRequest, cx: &mut Context<'_>) {

@@ -71,6 +71,23 @@ pub struct ConsumerGroupHeartbeatResponse {
     pub should_compute_assignment: bool,
 }
 
+impl ConsumerGroupHeartbeatResponse {
+    /// Without an error, an assignment, or anything to compute.
+    #[must_use]
+    pub fn bare(member_id: Option<Text>, member_epoch: i32) -> Self {
+        Self {
+            error: ErrorCode::NONE,
+            error_message: None,
+            member_id,
+            member_epoch,
+            heartbeat_interval_ms: 0,
+            assignment: None,
+            assigned_by: AssignedBy::default(),
+            should_compute_assignment: false,
+        }
+    }
+}
+
 /// One group of a ConsumerGroupDescribe request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConsumerGroupDescribeResponse {
