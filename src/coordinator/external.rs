@@ -30,7 +30,7 @@ pub(super) struct External {
 impl External {
     /// The assignor of this name, if it can run it.
     pub(super) fn assignor(&self, name: &str) -> Option<&ClientAssignor> {
-        self.assignors.iter().find(|assignor| &*assignor.name == name)
+        ClientAssignor::find(&self.assignors, name)
     }
 }
 

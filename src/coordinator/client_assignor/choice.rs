@@ -81,17 +81,16 @@ impl<'a> Ballot<'a> {
     /// The server assignor that takes the place of a client-side one.
     pub(in crate::coordinator) fn server_assignor(&self) -> Text {
         let here = self.asked_for.iter().filter(|(name, _)| self.configured.contains(name));
-        let preferred = most(here).or(self.configured.first());
-        preferred.cloned().unwrap_or_else(|| Assignor::Uniform.name().into())
+        most(here).cloned().unwrap_or_else(|| self.default_assignor())
+    }
+
+    fn default_assignor(&self) -> Text {
+        let first = self.configured.first().cloned();
+        first.unwrap_or_else(|| Assignor::Uniform.name().into())
     }
 
     fn fall_back(&self) -> Choice {
-        Choice::Server(
-            self.configured
-                .first()
-                .cloned()
-                .unwrap_or_else(|| self.server_assignor()),
-        )
+        Choice::Server(self.default_assignor())
     }
 
     /// Where the name is to be found; `None` for a server assignor that the config leaves out.

@@ -39,17 +39,10 @@ pub(in crate::coordinator) struct Given {
     pub(in crate::coordinator) member_id: Text,
     /// Monotonic clock.
     given_ms: u64,
-    timeout_ms: u64,
+    timeout_ms: i32,
     /// The last that it was given.
     pub(in crate::coordinator) snapshot: Option<Snapshot>,
     refusals: u8,
-}
-
-impl Given {
-    /// What is left of its time, in milliseconds.
-    pub(in crate::coordinator) fn left_ms(&self, now_ms: u64) -> u64 {
-        self.given_ms.saturating_add(self.timeout_ms).saturating_sub(now_ms)
-    }
 }
 
 impl Computation {
@@ -72,6 +65,15 @@ impl Computation {
         self.given.as_ref().is_some_and(|given| &*given.member_id == member_id)
     }
 
+    /// What is left of the time of whoever computes, in milliseconds.
+    pub(in crate::coordinator) fn left_ms(&self, now_ms: u64) -> i32 {
+        self.given.as_ref().map_or(0, |given| {
+            let passed_ms = now_ms.saturating_sub(given.given_ms);
+            let passed_ms = i32::try_from(passed_ms).unwrap_or(i32::MAX);
+            (given.timeout_ms - passed_ms).max(0)
+        })
+    }
+
     /// Whether whoever computes has been told what from.
     pub(in crate::coordinator) fn has_snapshot(&self) -> bool {
         self.given.as_ref().is_some_and(|given| given.snapshot.is_some())
@@ -83,11 +85,10 @@ impl Computation {
     }
 
     pub(in crate::coordinator) fn give(&mut self, member_id: Text, now_ms: u64, timeout_ms: i32) {
-        let timeout_ms = timeout_ms.clamp(0, COMPUTE_LONGEST_MS);
         self.given = Some(Given {
             member_id,
             given_ms: now_ms,
-            timeout_ms: u64::try_from(timeout_ms).unwrap_or(0),
+            timeout_ms: timeout_ms.clamp(0, COMPUTE_LONGEST_MS),
             snapshot: None,
             refusals: 0,
         });
@@ -174,12 +175,12 @@ mod tests {
     fn the_time_for_a_computation_has_an_end() {
         let mut computation = Computation::wanted("a".into(), 0);
         computation.give("m".into(), 1_000, i32::MAX);
-        let left = |computation: &Computation, now_ms| computation.given().map(|given| given.left_ms(now_ms));
-        assert_eq!(left(&computation, 1_000), Some(300_000));
+        assert_eq!(computation.left_ms(1_000), 300_000);
         computation.give("m".into(), 1_000, -5);
-        assert_eq!(left(&computation, 1_000), Some(0));
+        assert_eq!(computation.left_ms(1_000), 0);
         computation.give("m".into(), 1_000, 60_000);
-        assert_eq!(left(&computation, 31_000), Some(30_000));
+        assert_eq!(computation.left_ms(31_000), 30_000);
+        assert_eq!(computation.left_ms(u64::MAX), 0);
     }
 
     #[test]

@@ -1,26 +1,45 @@
 //! The versions of members' metadata (KIP-268): in a rolling upgrade only who reads all that there are may compute.
 
-use crate::coordinator::request::ClientAssignor;
+use std::collections::BTreeMap;
 
-/// The lowest and the highest version that members have of their metadata for one assignor.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(in crate::coordinator) struct Versions(Option<(i16, i16)>);
+use crate::coordinator::request::{ClientAssignor, Text};
+
+/// How many members list an assignor with metadata of a version. Who does not list it has no metadata for it.
+#[derive(Debug, Default)]
+pub(in crate::coordinator) struct Versions {
+    by_assignor: BTreeMap<Text, BTreeMap<i16, usize>>,
+}
 
 impl Versions {
-    /// Members that do not list the assignor have no metadata for it.
-    pub(in crate::coordinator) fn of<'a>(members: impl Iterator<Item = &'a [ClientAssignor]>, name: &str) -> Self {
-        let listed = members.filter_map(|assignors| assignors.iter().find(|assignor| &*assignor.name == name));
-        let versions = listed.map(|assignor| assignor.metadata_version);
-        Self(versions.fold(None, |range, version| match range {
-            None => Some((version, version)),
-            Some((min, max)) => Some((min.min(version), max.max(version))),
-        }))
+    /// Takes in what a member lists.
+    pub(in crate::coordinator) fn add(&mut self, listed: &[ClientAssignor]) {
+        for assignor in listed {
+            let versions = self.by_assignor.entry(assignor.name.clone()).or_default();
+            *versions.entry(assignor.metadata_version).or_default() += 1;
+        }
     }
 
-    /// Whether the assignor reads all of them.
-    pub(in crate::coordinator) fn are_read_by(self, assignor: &ClientAssignor) -> bool {
-        self.0
-            .is_none_or(|(min, max)| assignor.minimum_version <= min && max <= assignor.maximum_version)
+    /// A member no longer lists what it did.
+    pub(in crate::coordinator) fn subtract(&mut self, listed: &[ClientAssignor]) {
+        for assignor in listed {
+            let Some(versions) = self.by_assignor.get_mut(&assignor.name) else {
+                continue;
+            };
+            if let Some(count) = versions.get_mut(&assignor.metadata_version) {
+                *count -= 1;
+                versions.retain(|_, count| *count > 0);
+            }
+            if versions.is_empty() {
+                self.by_assignor.remove(&assignor.name);
+            }
+        }
+    }
+
+    /// Whether this one, of a member or not, reads all that members have for an assignor of its name.
+    pub(in crate::coordinator) fn are_read_by(&self, assignor: &ClientAssignor) -> bool {
+        let reads = |version: &i16| (assignor.minimum_version..=assignor.maximum_version).contains(version);
+        let versions = self.by_assignor.get(&assignor.name);
+        versions.is_none_or(|versions| versions.keys().all(reads))
     }
 }
 
@@ -49,11 +68,18 @@ mod tests {
             listed("b", (9, 9), 9),
             vec![],
         ];
-        let versions = Versions::of(members.iter().map(|assignors| &assignors[..]), "a");
-        let reads = |range| versions.are_read_by(&listed("a", range, 0)[0]);
-        assert!(reads((1, 2)) && reads((0, 5)));
-        assert!(!reads((0, 1)) && !reads((2, 2)));
-        let nobody = Versions::of(members.iter().map(|assignors| &assignors[..]), "c");
-        assert!(nobody.are_read_by(&listed("c", (7, 7), 7)[0]));
+        let mut versions = Versions::default();
+        members.iter().for_each(|listed| versions.add(listed));
+        let reads = |versions: &Versions, range| versions.are_read_by(&listed("a", range, 0)[0]);
+        assert!(reads(&versions, (1, 2)) && reads(&versions, (0, 5)));
+        assert!(!reads(&versions, (0, 1)) && !reads(&versions, (2, 2)));
+        assert!(versions.are_read_by(&listed("c", (7, 7), 7)[0]), "nobody lists it");
+        versions.add(&members[0]);
+        versions.subtract(&members[0]);
+        assert!(!reads(&versions, (2, 2)), "one still has the first");
+        versions.subtract(&members[0]);
+        assert!(reads(&versions, (2, 2)));
+        members[1..].iter().for_each(|listed| versions.subtract(listed));
+        assert!(versions.by_assignor.is_empty());
     }
 }

@@ -7,7 +7,7 @@ use super::target::Computed;
 use crate::coordinator::client_assignor::{Choice, Computation};
 use crate::coordinator::context::Context;
 use crate::coordinator::event::{Event, FallBackReason, PassedOverReason};
-use crate::coordinator::request::{ComputationView, Text};
+use crate::coordinator::request::{ClientAssignor, ComputationView, Text};
 use crate::coordinator::settings::Settings;
 use crate::coordinator::timer::GroupTimer;
 
@@ -42,10 +42,13 @@ impl ConsumerGroup {
         self.proceed(cx);
     }
 
-    pub(super) fn end_computation(&mut self, cx: &mut Context<'_>) {
-        if self.computation.take().is_some() {
+    /// Ends a computation that may be under way, and gives it.
+    pub(super) fn end_computation(&mut self, cx: &mut Context<'_>) -> Option<Computation> {
+        let ended = self.computation.take();
+        if ended.is_some() {
             cx.cancel(&self.id, GroupTimer::Computation);
         }
+        ended
     }
 
     /// Gives a computation that nobody has to somebody who waits for one, waits for others to be heard, or falls back.
@@ -54,8 +57,8 @@ impl ConsumerGroup {
             return;
         };
         if let Some(given) = computation.given() {
-            let member_id = given.member_id.clone();
-            if !self.lists(&member_id, cx) {
+            // In whatever versions: those are looked at when it asks.
+            if self.listed(&given.member_id, &computation.assignor, cx).is_none() {
                 self.pass_over(PassedOverReason::Unfit, cx);
             }
             return;
@@ -66,9 +69,7 @@ impl ConsumerGroup {
         if !self.has_candidate(cx) && !self.may_be_back(cx) {
             return self.fall_back(cx);
         }
-        let interval_ms = cx.settings.consumer_heartbeat_interval_ms(&self.id);
-        let wait_ms = interval_ms.saturating_add(HEARTBEAT_GRACE_MS);
-        cx.arm_if_absent(&self.id, GroupTimer::Computation, wait_ms);
+        cx.arm_if_absent(&self.id, GroupTimer::Computation, self.heard_within_ms(cx.settings));
         self.bound_joins(cx);
     }
 
@@ -127,7 +128,7 @@ impl ConsumerGroup {
             return;
         };
         match computation.given() {
-            Some(given) if given.left_ms(cx.now.monotonic_ms) > 0 => self.pass_over(PassedOverReason::Silent, cx),
+            Some(_) if computation.left_ms(cx.now.monotonic_ms) > 0 => self.pass_over(PassedOverReason::Silent, cx),
             Some(_) => self.pass_over(PassedOverReason::TimedOut, cx),
             None => self.fall_back(cx),
         }
@@ -177,9 +178,7 @@ impl ConsumerGroup {
             return;
         };
         computation.give(member_id.clone(), cx.now.monotonic_ms, said_ms);
-        let left_ms = computation
-            .given()
-            .map_or(0, |given| given.left_ms(cx.now.monotonic_ms));
+        let left_ms = computation.left_ms(cx.now.monotonic_ms);
         let event = Event::ComputationGiven {
             group_id: self.id.clone(),
             group_epoch: self.epoch,
@@ -188,10 +187,8 @@ impl ConsumerGroup {
         };
         cx.externals.chose(&self.id, &member_id);
         // Whoever is well comes for the group's state at its next heartbeat at the latest.
-        let interval_ms = cx.settings.consumer_heartbeat_interval_ms(&self.id);
-        let silent_ms = interval_ms.saturating_add(HEARTBEAT_GRACE_MS);
-        let left_ms = i32::try_from(left_ms).unwrap_or(i32::MAX);
-        cx.arm(&self.id, GroupTimer::Computation, left_ms.min(silent_ms));
+        let due_ms = left_ms.min(self.heard_within_ms(cx.settings));
+        cx.arm(&self.id, GroupTimer::Computation, due_ms);
         cx.event(event);
         self.bound_joins(cx);
     }
@@ -205,10 +202,9 @@ impl ConsumerGroup {
             }
             false => FallBackReason::NoCandidate,
         };
-        let Some(computation) = self.computation.take() else {
+        let Some(computation) = self.end_computation(cx) else {
             return;
         };
-        cx.cancel(&self.id, GroupTimer::Computation);
         let ballot = self.members.ballot(None, &cx.settings.group_consumer_assignors);
         let to = ballot.server_assignor();
         let error = computation.error();
@@ -228,7 +224,7 @@ impl ConsumerGroup {
             return false;
         };
         let name = &computation.assignor;
-        let lists = |member: &Member| member.said.client_assignors.iter().any(|listed| listed.name == *name);
+        let lists = |member: &Member| ClientAssignor::find(&member.said.client_assignors, name).is_some();
         self.computed_by.as_ref() == Some(name)
             && !computation.has_passed_over()
             && !cx.externals.offer(&self.id, name)
@@ -255,32 +251,21 @@ impl ConsumerGroup {
 
     /// Whether it runs the assignor, and reads what the members say for it.
     pub(super) fn can_run(&self, member_id: &str, assignor: &str, cx: &Context<'_>) -> bool {
-        let listed = match self.members.get(member_id) {
-            Some(member) => member
-                .said
-                .client_assignors
-                .iter()
-                .find(|listed| &*listed.name == assignor),
-            None => {
-                let external = cx.externals.get(&self.id, member_id);
-                external.and_then(|external| external.assignor(assignor))
-            }
-        };
-        listed.is_some_and(|listed| self.members.versions(assignor).are_read_by(listed))
+        let listed = self.listed(member_id, assignor, cx);
+        listed.is_some_and(|listed| self.members.metadata_versions().are_read_by(listed))
     }
 
-    /// Whether it still offers what it computes, in whatever versions.
-    fn lists(&self, member_id: &str, cx: &Context<'_>) -> bool {
-        let Some(computation) = &self.computation else {
-            return false;
-        };
-        let name = &computation.assignor;
+    /// The assignor of this name as it is listed by a member, or by an external assignor.
+    fn listed<'a>(&'a self, member_id: &str, assignor: &str, cx: &'a Context<'_>) -> Option<&'a ClientAssignor> {
         match self.members.get(member_id) {
-            Some(member) => member.said.client_assignors.iter().any(|listed| listed.name == *name),
-            None => {
-                let external = cx.externals.get(&self.id, member_id);
-                external.is_some_and(|external| external.assignor(name).is_some())
-            }
+            Some(member) => ClientAssignor::find(&member.said.client_assignors, assignor),
+            None => cx.externals.get(&self.id, member_id)?.assignor(assignor),
         }
+    }
+
+    /// How soon whoever is well is heard, in milliseconds.
+    fn heard_within_ms(&self, settings: &Settings) -> i32 {
+        let interval_ms = settings.consumer_heartbeat_interval_ms(&self.id);
+        interval_ms.saturating_add(HEARTBEAT_GRACE_MS)
     }
 }

@@ -16,8 +16,8 @@ use crate::coordinator::external;
 use crate::coordinator::partitions::{Partitions, TopicPartition};
 use crate::coordinator::record::{TargetAssignmentValue, TargetMemberValue};
 use crate::coordinator::request::{
-    InstallAssignmentRequest, PrepareAssignmentRequest, PrepareAssignmentResponse, PreparedMember, PreparedTopic,
-    Response, Text,
+    ClientAssignor, InstallAssignmentRequest, PrepareAssignmentRequest, PrepareAssignmentResponse, PreparedMember,
+    PreparedTopic, Response, Text,
 };
 use crate::coordinator::timer::GroupTimer;
 use crate::wire::error_code::ErrorCode;
@@ -60,12 +60,7 @@ impl ConsumerGroup {
         let now_ms = cx.now.monotonic_ms;
         if let Some(computation) = &mut self.computation {
             computation.take_snapshot(snapshot);
-            let left_ms = computation.given().map_or(0, |given| given.left_ms(now_ms));
-            cx.arm(
-                &self.id,
-                GroupTimer::Computation,
-                i32::try_from(left_ms).unwrap_or(i32::MAX),
-            );
+            cx.arm(&self.id, GroupTimer::Computation, computation.left_ms(now_ms));
         }
         Ok(prepared)
     }
@@ -174,10 +169,9 @@ impl ConsumerGroup {
     /// then. One that waited until nothing changes would never come to a group in which something always does.
     fn take_installed(&mut self, assignor: Text, member_id: Text, mut installed: Installed, cx: &mut Context<'_>) {
         let now_ms = cx.now.monotonic_ms;
-        let Some(computation) = self.computation.take() else {
+        let Some(computation) = self.end_computation(cx) else {
             return;
         };
-        cx.cancel(&self.id, GroupTimer::Computation);
         let took_ms = now_ms.saturating_sub(computation.wanted_ms);
         let Some(snapshot) = computation.into_snapshot() else {
             return;
@@ -277,7 +271,7 @@ fn prepared_member(
     target: Arc<Partitions>,
 ) -> PreparedMember {
     let said = &member.said;
-    let listed = said.client_assignors.iter().find(|listed| &*listed.name == assignor);
+    let listed = ClientAssignor::find(&said.client_assignors, assignor);
     PreparedMember {
         member_id: member.id.clone(),
         member_epoch: member.current.member_epoch,

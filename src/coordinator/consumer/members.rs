@@ -76,6 +76,7 @@ pub(super) struct Members {
     /// How many members ask for an assignor so, or list it among those that they can run.
     supporters: BTreeMap<Text, usize>,
     /// Of what they say for their assignors.
+    metadata_versions: Versions,
     metadata_bytes: usize,
     /// How many classic members support a protocol.
     protocols: BTreeMap<Text, usize>,
@@ -164,9 +165,9 @@ impl Members {
         })
     }
 
-    /// The versions of the metadata that they have for an assignor.
-    pub(super) fn versions(&self, assignor: &str) -> Versions {
-        Versions::of(self.iter().map(|member| &member.said.client_assignors[..]), assignor)
+    /// The versions of the metadata that they have for assignors.
+    pub(super) const fn metadata_versions(&self) -> &Versions {
+        &self.metadata_versions
     }
 
     /// Whether any of them asks for the assignor, or can run it.
@@ -254,6 +255,7 @@ impl Members {
         for assignor in supported(said) {
             add(&mut self.supporters, assignor);
         }
+        self.metadata_versions.add(&said.client_assignors);
         self.metadata_bytes += metadata_bytes(&said.client_assignors);
         if let Some(classic) = &said.classic {
             self.classic += 1;
@@ -289,6 +291,7 @@ impl Members {
         for assignor in supported(said) {
             subtract(&mut self.supporters, assignor);
         }
+        self.metadata_versions.subtract(&said.client_assignors);
         self.metadata_bytes -= metadata_bytes(&said.client_assignors);
         if let Some(classic) = &said.classic {
             self.classic -= 1;
@@ -316,7 +319,7 @@ pub(super) fn metadata_bytes(assignors: &[ClientAssignor]) -> usize {
 
 /// The assignors that a member lists or asks for, each once.
 fn supported(said: &ConsumerMemberValue) -> impl Iterator<Item = &Text> {
-    let is_listed = |name: &Text| said.client_assignors.iter().any(|assignor| assignor.name == *name);
+    let is_listed = |name: &Text| ClientAssignor::find(&said.client_assignors, name).is_some();
     let asked_for = said.server_assignor.as_ref().filter(|name| !is_listed(name));
     said.client_assignors
         .iter()

@@ -25,10 +25,10 @@ pub(in crate::coordinator) fn invalid_heartbeat(
         return Some(heartbeat_refusal(ErrorCode::INVALID_REQUEST, Some(message)));
     }
     let assignor = request.server_assignor.as_ref()?;
-    let mut listed = request.client_assignors.iter().flatten();
+    let listed = request.client_assignors.as_deref().unwrap_or_default();
     if settings.group_consumer_assignors.contains(assignor)
         || settings.names_assignor(&request.group_id, assignor)
-        || listed.any(|listed| listed.name == *assignor)
+        || ClientAssignor::find(listed, assignor).is_some()
         || is_offered(&request.group_id, assignor)
     {
         return None;

@@ -23,6 +23,14 @@ pub struct ClientAssignor {
     pub metadata: Bytes,
 }
 
+impl ClientAssignor {
+    /// The one of this name among those that somebody lists.
+    #[must_use]
+    pub fn find<'a>(listed: &'a [Self], name: &str) -> Option<&'a Self> {
+        listed.iter().find(|assignor| &*assignor.name == name)
+    }
+}
+
 /// What the assignor of a target says to a member beside its partitions.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AssignedBy {
