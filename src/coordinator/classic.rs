@@ -47,7 +47,8 @@ use std::collections::BTreeSet;
 use self::assign::Assigned;
 use self::members::Members;
 use self::rebalance::InitialJoin;
-use self::subscription::{CONSUMER, Subscription};
+use self::subscription::Subscription;
+use super::consumer_protocol::CONSUMER;
 use super::context::Context;
 use super::event::{Event, RebalanceReason};
 use super::record::{GroupMetadataValue, Record};
@@ -193,12 +194,7 @@ impl ClassicGroup {
             );
         }
         if self.members.len() > max_size(cx) {
-            let cause = Cause {
-                reason: RebalanceReason::OverCapacity,
-                member_id: None,
-                client_reason: None,
-            };
-            self.prepare_rebalance(cause, cx);
+            self.prepare_rebalance(Cause::of_group(RebalanceReason::OverCapacity), cx);
         }
     }
 

@@ -8,6 +8,9 @@ use bytes::{BufMut, Bytes, BytesMut};
 
 use super::request::Text;
 
+/// The protocol type whose members' metadata and assignments these are, which is also that of every consumer group.
+pub(super) const CONSUMER: &str = "consumer";
+
 /// Partitions by topic name, as the bytes have them.
 pub type NamedPartitions = Vec<(Text, Vec<i32>)>;
 

@@ -11,6 +11,7 @@ use uuid::Uuid;
 
 use super::classic::{ClassicGroup, join_refusal, sync_refusal};
 use super::consumer::{ConsumerGroup, Joined};
+use super::consumer_protocol::CONSUMER;
 use super::context::Context;
 use super::event::Event;
 use super::external::Externals;
@@ -32,8 +33,6 @@ use crate::wire::error_code::ErrorCode;
 const EXPIRY_GROUPS_MAX: usize = 1_000;
 const EXPIRY_OFFSETS_MAX: usize = 1_000;
 
-/// The protocol type of consumers.
-const CONSUMER: &str = "consumer";
 /// The state that DescribeGroups gives a group that does not exist.
 const DEAD: &str = "Dead";
 
@@ -112,7 +111,10 @@ impl Groups {
     /// Only a first join makes a group. It is durable before anything else of the join is.
     pub(super) fn join(&mut self, ticket: Ticket, request: JoinGroupRequest, cx: &mut Context<'_>) {
         let is_first = request.member_id.is_empty();
-        if !cx.has_topics && request.protocol_type.as_ref() == CONSUMER && is_assigned_for(&request.group_id, cx) {
+        if !cx.has_topics
+            && &*request.protocol_type == CONSUMER
+            && cx.settings.classic_assignment(&request.group_id).is_some()
+        {
             // Nothing can be assigned yet.
             let error = ErrorCode::COORDINATOR_LOAD_IN_PROGRESS;
             return cx.reply(ticket, join_refusal(error, request.member_id));
@@ -356,10 +358,6 @@ impl Groups {
         self.apply(&record);
         cx.effects.records.push(record);
     }
-}
-
-fn is_assigned_for(group_id: &str, cx: &Context<'_>) -> bool {
-    cx.settings.classic_assignment(group_id).is_some()
 }
 
 fn unknown_member(member: LeavingMember) -> LeftMember {

@@ -5,7 +5,7 @@
 //! | `range`, `roundrobin` | exactly, racks left aside (KIP-881): who gives its members racks to be used had better have `range` placed by a leader |
 //! | `sticky`, `cooperative-sticky` | balance as far as subscriptions allow, then as few movements as that allows; both place alike |
 //!
-//! Classic consumers name topics where those of the new protocol have ids. [`TopicNames`] gives each name an id of its own, in the order of
+//! Classic consumers name topics where those of the new protocol have ids. [`TopicIds`] gives each name an id of its own, in the order of
 //! names, so that what is placed by ids is placed in the order in which Kafka's clients walk.
 
 use std::sync::Arc;
@@ -17,6 +17,7 @@ use super::subscriptions::Subscriptions;
 use super::{Assignor, AssignorError, GroupSpec, round_robin};
 use crate::coordinator::partitions::Partitions;
 use crate::coordinator::request::Text;
+use crate::coordinator::topic_names::TopicNames;
 
 /// The assignors that a classic group's members know by these names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -79,12 +80,11 @@ impl ClassicAssignor {
 
 /// Ids for topics that are known by name alone: ascending as the names are.
 #[derive(Debug, Clone, Default)]
-pub struct TopicNames {
-    /// Ascending, each once.
-    names: Vec<Text>,
+pub struct TopicIds {
+    names: TopicNames,
 }
 
-impl TopicNames {
+impl TopicIds {
     #[must_use]
     pub fn id(&self, name: &str) -> Option<Uuid> {
         let found = self.names.binary_search_by(|other| (**other).cmp(name));
@@ -116,11 +116,10 @@ impl TopicNames {
     }
 }
 
-impl FromIterator<Text> for TopicNames {
+impl FromIterator<Text> for TopicIds {
     fn from_iter<I: IntoIterator<Item = Text>>(names: I) -> Self {
-        let mut names = Vec::from_iter(names);
-        names.sort_unstable();
-        names.dedup();
-        Self { names }
+        Self {
+            names: Vec::from_iter(names).into(),
+        }
     }
 }

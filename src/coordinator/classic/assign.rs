@@ -5,10 +5,9 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 
 use super::draft::{Applicant, Draft, Plan, Unreadable};
-use super::subscription::CONSUMER;
-use super::{Cause, ClassicGroup, State};
+use super::{Cause, ClassicGroup, State, Subscription};
 use crate::coordinator::assignor::ClassicAssignor;
-use crate::coordinator::consumer_protocol::read_topics;
+use crate::coordinator::consumer_protocol::CONSUMER;
 use crate::coordinator::context::Context;
 use crate::coordinator::event::{Event, LeaderReason, RebalanceReason};
 use crate::coordinator::request::Text;
@@ -109,10 +108,10 @@ impl ClassicGroup {
             let timeout_ms = self.members.rebalance_timeout_ms();
             cx.arm(&self.id, GroupTimer::Assignment, timeout_ms);
         }
-        self.install_assignment(plan.assignments.into_iter().collect(), cx);
+        self.install_assignment(plan.assignments, cx);
         self.assigned = Some(Assigned {
             assignor: Some(assignor),
-            topics: plan.topics,
+            topics: self.subscribed(cx.topics),
             withheld: plan.withheld,
         });
     }
@@ -133,18 +132,10 @@ impl ClassicGroup {
         if !self.is_assigned_for_here() {
             return true;
         }
-        let topics = |metadata: &Bytes| {
-            let mut names = read_topics(&mut &**metadata)?
-                .1
-                .into_iter()
-                .map(<[u8]>::to_vec)
-                .collect::<Vec<_>>();
-            names.sort_unstable();
-            Some(names)
-        };
+        let topics = |metadata: &Bytes| Subscription::of(std::iter::once(metadata.clone()));
         let said = topics(&self.selected_metadata(member_id));
         let waits_for_others = self.assigned.as_ref().is_some_and(|assigned| assigned.withheld > 0);
-        said.is_some() && said == topics(metadata_before) && !waits_for_others
+        said != Subscription::Unknown && said == topics(metadata_before) && !waits_for_others
     }
 
     /// Nobody has had what was withheld for as long as a rebalance may take.
@@ -152,11 +143,6 @@ impl ClassicGroup {
         if !self.is_assigned_for_here() {
             return;
         }
-        let cause = Cause {
-            reason: RebalanceReason::PartitionsWithheld,
-            member_id: None,
-            client_reason: None,
-        };
-        self.prepare_rebalance(cause, cx);
+        self.prepare_rebalance(Cause::of_group(RebalanceReason::PartitionsWithheld), cx);
     }
 }

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use uuid::Uuid;
 
 use super::claims::{self, Claim};
-use crate::coordinator::assignor::classic::TopicNames;
+use crate::coordinator::assignor::classic::TopicIds;
 use crate::coordinator::assignor::{ClassicAssignor, GroupSpec, MemberSpec};
 use crate::coordinator::consumer_protocol::{
     self, NamedPartitions, Subscription, read_assignment, read_cooperative_user_data, read_sticky_user_data,
@@ -32,6 +32,13 @@ pub(super) struct Applicant {
     pub(super) has_joined: bool,
 }
 
+impl Applicant {
+    /// Whether its subscription tells what it has now.
+    const fn says_what_it_holds(&self, subscription: &Subscription) -> bool {
+        subscription.version >= 1 && self.has_joined
+    }
+}
+
 /// Of which member the metadata cannot be read.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Unreadable(pub(super) Text);
@@ -40,7 +47,7 @@ pub(super) struct Unreadable(pub(super) Text);
 #[derive(Debug)]
 pub(super) struct Draft {
     pub(super) group: GroupSpec,
-    names: TopicNames,
+    topic_ids: TopicIds,
     /// Of each member's subscription.
     versions: Vec<i16>,
     /// What each member goes on with.
@@ -51,8 +58,6 @@ pub(super) struct Draft {
 #[derive(Debug, Default)]
 pub(super) struct Plan {
     pub(super) assignments: BTreeMap<Text, Bytes>,
-    /// The subscribed topics that there are, with their numbers of partitions.
-    pub(super) topics: BTreeMap<Text, i32>,
     pub(super) partitions: usize,
     pub(super) moved: usize,
     pub(super) withheld: usize,
@@ -74,19 +79,24 @@ impl Draft {
         let subscriptions: Vec<Subscription> = applicants.iter().map(read).collect::<Result<_, _>>()?;
         let subscribed = subscriptions.iter().flat_map(|subscription| &subscription.topics);
         let exists = |name: &&Text| topics.by_name.contains_key(*name);
-        let names: TopicNames = subscribed.filter(exists).cloned().collect();
+        let topic_ids: TopicIds = subscribed.filter(exists).cloned().collect();
         let claims: Vec<Claim> = applicants
             .iter()
             .zip(&subscriptions)
-            .map(|(applicant, subscription)| claim(protocol, applicant, subscription, generation, &names))
+            .map(|(applicant, subscription)| claim(protocol, applicant, subscription, generation, &topic_ids))
             .collect();
         let held = applicants.iter().zip(&subscriptions);
-        let held = held.map(|(applicant, subscription)| held_while_joining(protocol, applicant, subscription, &names));
+        let held =
+            held.map(|(applicant, subscription)| held_while_joining(protocol, applicant, subscription, &topic_ids));
         let held = held.collect();
         let mut shared: BTreeMap<Vec<Uuid>, Arc<[Uuid]>> = BTreeMap::new();
         let members = applicants.iter().zip(&subscriptions).zip(claims::settle(&claims));
         let members = members.map(|((applicant, subscription), target)| {
-            let mut ids: Vec<Uuid> = subscription.topics.iter().filter_map(|name| names.id(name)).collect();
+            let mut ids: Vec<Uuid> = subscription
+                .topics
+                .iter()
+                .filter_map(|name| topic_ids.id(name))
+                .collect();
             ids.sort_unstable();
             ids.dedup();
             MemberSpec {
@@ -98,7 +108,7 @@ impl Draft {
             }
         });
         let members = members.collect();
-        let sizes = names.iter();
+        let sizes = topic_ids.iter();
         let sizes = sizes.filter_map(|(name, id)| Some((id, topics.by_name.get(name)?.partitions.max(0))));
         Ok(Self {
             group: GroupSpec {
@@ -106,7 +116,7 @@ impl Draft {
                 topics: sizes.collect(),
             },
             versions: subscriptions.iter().map(|subscription| subscription.version).collect(),
-            names,
+            topic_ids,
             held,
         })
     }
@@ -120,10 +130,7 @@ impl Draft {
             .iter()
             .flat_map(|member| member.target.iter())
             .collect();
-        let mut plan = Plan {
-            topics: self.topics(),
-            ..Plan::default()
-        };
+        let mut plan = Plan::default();
         for (member, target) in targets.iter().enumerate() {
             let (spec, held) = (&self.group.members[member], &self.held[member]);
             let is_moved = |partition: &&TopicPartition| had.contains(partition) && !spec.target.contains(partition);
@@ -140,17 +147,10 @@ impl Draft {
         plan
     }
 
-    fn topics(&self) -> BTreeMap<Text, i32> {
-        let named = self.names.iter();
-        named
-            .filter_map(|(name, id)| Some((name.clone(), *self.group.topics.get(&id)?)))
-            .collect()
-    }
-
     fn named(&self, partitions: &Partitions) -> NamedPartitions {
         let topics = partitions.by_topic();
         topics
-            .filter_map(|(id, numbers)| Some((self.names.name(&id)?.clone(), numbers.collect())))
+            .filter_map(|(id, numbers)| Some((self.topic_ids.name(&id)?.clone(), numbers.collect())))
             .collect()
     }
 }
@@ -161,15 +161,14 @@ fn claim(
     applicant: &Applicant,
     subscription: &Subscription,
     generation: i32,
-    names: &TopicNames,
+    topic_ids: &TopicIds,
 ) -> Claim {
-    let says_what_it_holds = subscription.version >= 1 && applicant.has_joined;
-    if protocol.is_cooperative() && says_what_it_holds {
+    if protocol.is_cooperative() && applicant.says_what_it_holds(subscription) {
         let told = subscription.generation;
         let told = told.or_else(|| read_cooperative_user_data(&subscription.user_data));
         return Claim {
             generation: told.unwrap_or(-1),
-            partitions: known(&subscription.owned, names),
+            partitions: known(&subscription.owned, topic_ids),
         };
     }
     let (partitions, told) = match read_assignment(&applicant.last) {
@@ -179,7 +178,7 @@ fn claim(
     };
     Claim {
         generation: told.unwrap_or(-1),
-        partitions: known(&partitions, names),
+        partitions: known(&partitions, topic_ids),
     }
 }
 
@@ -189,23 +188,23 @@ fn held_while_joining(
     protocol: ClassicAssignor,
     applicant: &Applicant,
     subscription: &Subscription,
-    names: &TopicNames,
+    topic_ids: &TopicIds,
 ) -> Partitions {
     if !protocol.is_cooperative() {
         return Partitions::default();
     }
-    let mut held = known(&subscription.owned, names);
-    if subscription.version < 1 || !applicant.has_joined {
+    let mut held = known(&subscription.owned, topic_ids);
+    if !applicant.says_what_it_holds(subscription) {
         let last = read_assignment(&applicant.last).map(|last| last.partitions);
-        held.extend(known(&last.unwrap_or_default(), names));
+        held.extend(known(&last.unwrap_or_default(), topic_ids));
     }
     held.into_iter().collect()
 }
 
-fn known(named: &NamedPartitions, names: &TopicNames) -> Vec<TopicPartition> {
+fn known(named: &NamedPartitions, topic_ids: &TopicIds) -> Vec<TopicPartition> {
     let topics = named
         .iter()
-        .filter_map(|(name, numbers)| Some((names.id(name)?, numbers)));
+        .filter_map(|(name, numbers)| Some((topic_ids.id(name)?, numbers)));
     topics
         .flat_map(|(topic_id, numbers)| {
             let partitions = numbers.iter().filter(|partition| **partition >= 0);

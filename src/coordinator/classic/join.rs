@@ -254,6 +254,15 @@ impl Cause {
             client_reason: None,
         }
     }
+
+    /// What no member has caused.
+    pub(super) const fn of_group(reason: RebalanceReason) -> Self {
+        Self {
+            reason,
+            member_id: None,
+            client_reason: None,
+        }
+    }
 }
 
 /// The first of each name: a list with doubles must not count twice.

@@ -4,9 +4,9 @@
 use bytes::Bytes;
 
 use super::members::Member;
-use super::subscription::CONSUMER;
 use super::{Cause, ClassicGroup, join_refusal, sync_refusal};
 use crate::coordinator::consumer::Successor;
+use crate::coordinator::consumer_protocol::CONSUMER;
 use crate::coordinator::context::Context;
 use crate::coordinator::event::RebalanceReason;
 use crate::coordinator::request::{Protocol, Response, Text};
@@ -86,12 +86,7 @@ impl ClassicGroup {
     /// The group took the place of a consumer group: sessions begin, and everybody is to join anew.
     pub(in crate::coordinator) fn begin_anew(&mut self, cx: &mut Context<'_>) {
         self.begin_sessions(cx);
-        let cause = Cause {
-            reason: RebalanceReason::MetadataChanged,
-            member_id: None,
-            client_reason: None,
-        };
-        self.prepare_rebalance(cause, cx);
+        self.prepare_rebalance(Cause::of_group(RebalanceReason::MetadataChanged), cx);
     }
 
     /// The group took the place of a consumer group that was settled: everybody goes on with what it has, and the successor of

@@ -1,7 +1,7 @@
 //! What a classic group allows to be done with its offsets.
 
-use super::subscription::CONSUMER;
 use super::{ClassicGroup, State, Subscription};
+use crate::coordinator::consumer_protocol::CONSUMER;
 use crate::coordinator::context::Context;
 use crate::coordinator::offsets::{Expiry, ExpiryBase};
 use crate::coordinator::request::OffsetCommitRequest;

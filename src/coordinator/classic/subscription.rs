@@ -11,9 +11,6 @@ use crate::coordinator::consumer_protocol::read_topics;
 use crate::coordinator::request::Text;
 use crate::wire::text::as_java;
 
-/// The protocol type whose members' metadata is a `ConsumerProtocolSubscription`.
-pub(super) const CONSUMER: &str = "consumer";
-
 /// What a group is subscribed to, as far as its metadata tells.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Subscription {

@@ -36,7 +36,7 @@ impl ClassicGroup {
                     cx.reply(replaced, sync_refusal(ErrorCode::REBALANCE_IN_PROGRESS));
                 }
                 if self.is_leader(&request.member_id) {
-                    self.install_assignment(request.assignments, cx);
+                    self.install_assignment(request.assignments.into_iter().collect(), cx);
                 }
             }
             State::Stable => {
@@ -104,8 +104,7 @@ impl ClassicGroup {
     }
 
     /// Writes the assignment; a member that it leaves out gets none, and strangers are ignored.
-    pub(super) fn install_assignment(&mut self, assignments: Vec<(Text, Bytes)>, cx: &mut Context<'_>) {
-        let mut assignments: BTreeMap<Text, Bytes> = assignments.into_iter().collect();
+    pub(super) fn install_assignment(&mut self, mut assignments: BTreeMap<Text, Bytes>, cx: &mut Context<'_>) {
         let mut value = self.to_value();
         value.current_state_timestamp_ms = cx.now.wall_ms;
         for member in &mut value.members {

@@ -30,16 +30,11 @@ impl ClassicGroup {
             });
             return;
         }
-        let cause = Cause {
-            reason: RebalanceReason::TopicsChanged,
-            member_id: None,
-            client_reason: None,
-        };
-        self.prepare_rebalance(cause, cx);
+        self.prepare_rebalance(Cause::of_group(RebalanceReason::TopicsChanged), cx);
     }
 
     /// The subscribed topics that there are, with their numbers of partitions.
-    fn subscribed(&self, topics: &Topics) -> BTreeMap<Text, i32> {
+    pub(super) fn subscribed(&self, topics: &Topics) -> BTreeMap<Text, i32> {
         let Subscription::Topics(names) = &self.subscription else {
             return BTreeMap::new();
         };

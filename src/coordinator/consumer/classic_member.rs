@@ -8,7 +8,7 @@ use super::heartbeat::{Place, Refusal, max_size};
 use super::said::Said;
 use super::{ConsumerGroup, State};
 use crate::coordinator::classic::join_refusal;
-use crate::coordinator::consumer_protocol::{self, NamedPartitions, Subscription};
+use crate::coordinator::consumer_protocol::{self, CONSUMER, NamedPartitions, Subscription};
 use crate::coordinator::context::Context;
 use crate::coordinator::input::Ticket;
 use crate::coordinator::partitions::{Partitions, TopicPartition};
@@ -18,9 +18,6 @@ use crate::coordinator::settings::MigrationPolicy;
 use crate::coordinator::timer::GroupTimer;
 use crate::coordinator::topics::Topics;
 use crate::wire::error_code::ErrorCode;
-
-/// The one protocol type that a consumer group can take in.
-pub(super) const PROTOCOL_TYPE: &str = "consumer";
 
 /// What came of a join.
 #[derive(Debug)]
@@ -116,7 +113,7 @@ impl ConsumerGroup {
     fn check_classic_join(&self, request: &JoinGroupRequest, cx: &Context<'_>) -> Result<Subscription, Refusal> {
         let supported = |name: &Text| self.members.all_classic_support(name);
         let fits = cx.settings.group_consumer_migration_policy != MigrationPolicy::Disabled
-            && &*request.protocol_type == PROTOCOL_TYPE
+            && &*request.protocol_type == CONSUMER
             && request.protocols.iter().any(|protocol| supported(&protocol.name));
         let first = request.protocols.first().filter(|_| fits);
         let subscription = first.and_then(|protocol| consumer_protocol::read_subscription(&protocol.metadata));
@@ -155,7 +152,7 @@ impl ConsumerGroup {
         Response::JoinGroup(JoinGroupResponse {
             error: ErrorCode::NONE,
             generation_id: member.map_or(-1, |member| member.current.member_epoch),
-            protocol_type: Some(PROTOCOL_TYPE.into()),
+            protocol_type: Some(CONSUMER.into()),
             protocol_name: request.protocols.first().map(|protocol| protocol.name.clone()),
             leader: "".into(),
             skip_assignment: false,

@@ -4,10 +4,9 @@
 use bytes::Bytes;
 
 use super::ConsumerGroup;
-use super::classic_member::PROTOCOL_TYPE;
 use super::members::Member;
 use crate::coordinator::classic::sync_refusal;
-use crate::coordinator::consumer_protocol::{self, NamedPartitions};
+use crate::coordinator::consumer_protocol::{self, CONSUMER, NamedPartitions};
 use crate::coordinator::context::Context;
 use crate::coordinator::partitions::Partitions;
 use crate::coordinator::record::{ClassicMemberValue, MemberState};
@@ -26,7 +25,7 @@ impl ConsumerGroup {
         match self.sync_assignment(request, cx) {
             Ok((protocol_name, assignment)) => Response::SyncGroup(SyncGroupResponse {
                 error: ErrorCode::NONE,
-                protocol_type: Some(PROTOCOL_TYPE.into()),
+                protocol_type: Some(CONSUMER.into()),
                 protocol_name,
                 assignment,
             }),
@@ -43,9 +42,7 @@ impl ConsumerGroup {
         let (member, classic) = self.classic_member(&request.member_id, instance_id, request.generation_id)?;
         let protocol = classic.protocols.first().map(|protocol| protocol.name.clone());
         let is_other = |given: &Option<Text>, ours: Option<&str>| given.is_some() && given.as_deref() != ours;
-        if is_other(&request.protocol_type, Some(PROTOCOL_TYPE))
-            || is_other(&request.protocol_name, protocol.as_deref())
-        {
+        if is_other(&request.protocol_type, Some(CONSUMER)) || is_other(&request.protocol_name, protocol.as_deref()) {
             return Err(ErrorCode::INCONSISTENT_GROUP_PROTOCOL);
         }
         let is_behind = self.target_epoch > member.current.member_epoch;

@@ -4,6 +4,7 @@ use bytes::Bytes;
 
 use super::members::Member;
 use super::{ConsumerGroup, State};
+use crate::coordinator::consumer_protocol::CONSUMER;
 use crate::coordinator::context::Context;
 use crate::coordinator::partitions::Partitions;
 use crate::coordinator::request::{
@@ -16,8 +17,6 @@ use crate::wire::error_code::ErrorCode;
 
 /// The group type as ListGroups v5 names it.
 const GROUP_TYPE: &str = "consumer";
-/// The protocol type of every consumer group.
-const PROTOCOL_TYPE: &str = "consumer";
 
 impl ConsumerGroup {
     pub(in crate::coordinator) fn describe_consumer(&self, cx: &Context<'_>) -> ConsumerGroupDescribeResponse {
@@ -58,7 +57,7 @@ impl ConsumerGroup {
     pub(in crate::coordinator) fn list(&self) -> ListedGroup {
         ListedGroup {
             group_id: self.id.clone(),
-            protocol_type: PROTOCOL_TYPE.into(),
+            protocol_type: CONSUMER.into(),
             state: self.state().label().into(),
             group_type: GROUP_TYPE.into(),
         }
@@ -71,7 +70,7 @@ impl ConsumerGroup {
             group_id: self.id.clone(),
             group_type: GROUP_TYPE.into(),
             state: self.state().label().into(),
-            protocol_type: Some(PROTOCOL_TYPE.into()),
+            protocol_type: Some(CONSUMER.into()),
             protocol_name: (self.state() != State::Empty).then(|| self.choice(settings).name().clone()),
             generation_id: self.epoch,
             leader: None,

@@ -1,9 +1,9 @@
 //! A consumer group whose members all speak the classic protocol becomes a classic group.
 
 use super::ConsumerGroup;
-use super::classic_member::PROTOCOL_TYPE;
 use super::classic_session::encode;
 use super::members::Member;
+use crate::coordinator::consumer_protocol::CONSUMER;
 use crate::coordinator::context::Context;
 use crate::coordinator::partitions::Partitions;
 use crate::coordinator::record::{ClassicMemberValue, GroupMetadataValue, MemberValue};
@@ -38,7 +38,7 @@ impl ConsumerGroup {
             members.push(self.classic_value(member, classic, &protocol.name, cx.topics));
         }
         Some(GroupMetadataValue {
-            protocol_type: PROTOCOL_TYPE.into(),
+            protocol_type: CONSUMER.into(),
             generation: self.epoch,
             protocol: Some(protocol.name.clone()),
             leader: Some(leader.unwrap_or(&first.id).clone()),

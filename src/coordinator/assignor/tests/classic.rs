@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use uuid::Uuid;
 
 use super::group::{Group, Partition, Subscriptions, groups, partitions};
-use crate::coordinator::assignor::classic::TopicNames;
+use crate::coordinator::assignor::classic::TopicIds;
 use crate::coordinator::assignor::{ClassicAssignor, GroupSpec, MemberSpec};
 use crate::coordinator::partitions::Partitions;
 use crate::coordinator::request::Text;
@@ -19,12 +19,12 @@ fn list(text: &str, separator: char) -> impl Iterator<Item = &str> {
 }
 
 /// A group as a line of the golden file has it, with the ids of its topics.
-fn group(topics: &str, members: &str) -> (GroupSpec, TopicNames) {
+fn group(topics: &str, members: &str) -> (GroupSpec, TopicIds) {
     let sizes: BTreeMap<Text, i32> = list(topics, ',')
         .map(|topic| topic.split_once('=').expect("a size"))
         .map(|(name, size)| (name.into(), size.parse().expect("a number")))
         .collect();
-    let names: TopicNames = sizes.keys().cloned().collect();
+    let names: TopicIds = sizes.keys().cloned().collect();
     let member = |text: &str| {
         let (member, topics) = text.split_once(':').expect("topics");
         let (member_id, instance_id) = member.split_once('/').expect("an instance");
@@ -46,7 +46,7 @@ fn group(topics: &str, members: &str) -> (GroupSpec, TopicNames) {
 }
 
 /// As the golden file writes assignments.
-fn written(spec: &GroupSpec, names: &TopicNames, targets: &[Arc<Partitions>]) -> String {
+fn written(spec: &GroupSpec, names: &TopicIds, targets: &[Arc<Partitions>]) -> String {
     let members = spec.members.iter().zip(targets).map(|(member, target)| {
         let topics = target.by_topic().map(|(id, numbers)| {
             let numbers: Vec<String> = numbers.map(|number| number.to_string()).collect();
@@ -82,7 +82,7 @@ fn range_and_roundrobin_place_what_kafkas_classes_place() {
 #[test]
 fn names_have_ids_that_lead_back_to_them_in_the_same_order() {
     for count in [0, 1, 2, 3, 4, 7, 8, 1_000] {
-        let names: TopicNames = (0..count).map(|number| Text::from(format!("t{number:04}"))).collect();
+        let names: TopicIds = (0..count).map(|number| Text::from(format!("t{number:04}"))).collect();
         let ids: Vec<Uuid> = names.iter().map(|(_, id)| id).collect();
         assert_eq!(ids.len(), count);
         assert!(ids.is_sorted_by(|a, b| a < b));
