@@ -92,14 +92,11 @@ struct Immigrant {
 fn with_what_they_hold(immigrants: Vec<Immigrant>) -> Vec<(Text, Arc<ConsumerMemberValue>, Arc<Partitions>)> {
     let mut taken = BTreeSet::new();
     let mut held: Vec<Vec<TopicPartition>> = immigrants.iter().map(|_| Vec::new()).collect();
-    for claims in [|it: &Immigrant| it.assigned.clone(), |it: &Immigrant| it.owned.clone()] {
+    let claims: [fn(&Immigrant) -> &Partitions; 2] = [|it| &it.assigned, |it| &it.owned];
+    for claimed_by in claims {
         for (immigrant, held) in immigrants.iter().zip(&mut held) {
-            held.extend(
-                claims(immigrant)
-                    .iter()
-                    .copied()
-                    .filter(|partition| taken.insert(*partition)),
-            );
+            let claimed = claimed_by(immigrant).iter().copied();
+            held.extend(claimed.filter(|partition| taken.insert(*partition)));
         }
     }
     let members = immigrants.into_iter().zip(held);

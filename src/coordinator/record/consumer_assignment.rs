@@ -133,13 +133,13 @@ impl TargetMemberValue {
             out.no_tagged_fields();
         }
         let version = self.metadata_version.to_be_bytes();
-        let metadata = bytes_to_bytes(&self.metadata);
+        let metadata = (!self.metadata.is_empty()).then(|| bytes_to_bytes(&self.metadata));
         let mut fields: Vec<(u32, &[u8])> = Vec::new();
         if self.metadata_version != 0 {
             fields.push((METADATA_VERSION_TAG, &version));
         }
-        if !self.metadata.is_empty() {
-            fields.push((METADATA_TAG, &metadata));
+        if let Some(metadata) = &metadata {
+            fields.push((METADATA_TAG, metadata));
         }
         out.tagged_fields(&fields);
         out.finish()

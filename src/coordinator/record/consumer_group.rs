@@ -276,10 +276,10 @@ impl ConsumerMemberValue {
         out.int32(self.rebalance_timeout_ms);
         out.flexible_nullable_text(self.server_assignor.as_deref());
         let classic = self.classic.as_ref().map(ClassicMemberValue::to_bytes);
-        let assignors = assignors_to_bytes(&self.client_assignors);
+        let assignors = (!self.client_assignors.is_empty()).then(|| assignors_to_bytes(&self.client_assignors));
         let mut fields: Vec<(u32, &[u8])> = vec![(Self::CLASSIC_TAG, classic.as_deref().unwrap_or(&[NULL_STRUCT]))];
-        if !self.client_assignors.is_empty() {
-            fields.push((CLIENT_ASSIGNORS_TAG, &assignors));
+        if let Some(assignors) = &assignors {
+            fields.push((CLIENT_ASSIGNORS_TAG, assignors));
         }
         out.tagged_fields(&fields);
         out.finish()
