@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 
 use super::consumer_client::{T, U, at_once, topics};
+use super::consumer_migration::metadata;
 use super::group_test::{GroupTest, INITIAL_DELAY_MS};
 use super::requests::{REBALANCE_MS, first_join, join_as, protocols, sync_as};
 use crate::coordinator::consumer_protocol::read_assignment;
@@ -34,16 +35,6 @@ pub(super) fn shard(assignor: Option<&str>) -> GroupTest {
     test
 }
 
-/// Metadata (v1) of a consumer of "t" that owns these partitions of it.
-pub(super) fn owning(owned: &[i32]) -> Bytes {
-    let mut bytes = vec![
-        0, 1, 0, 0, 0, 1, 0, 1, b't', 0xff, 0xff, 0xff, 0xff, 0, 0, 0, 1, 0, 1, b't',
-    ];
-    bytes.extend(i32::try_from(owned.len()).expect("few").to_be_bytes());
-    bytes.extend(owned.iter().flat_map(|number| number.to_be_bytes()));
-    bytes.into()
-}
-
 pub(super) fn offering(protocol: &str, metadata: Bytes, request: JoinGroupRequest) -> JoinGroupRequest {
     let name = protocol.into();
     JoinGroupRequest {
@@ -62,7 +53,7 @@ pub(super) struct Cooperative {
 
 impl Cooperative {
     pub(super) fn new(test: &mut GroupTest) -> Self {
-        let first = test.join(offering("cooperative-sticky", owning(&[]), first_join()));
+        let first = test.join(offering("cooperative-sticky", metadata(&[]), first_join()));
         Self {
             id: test.join_reply(first).member_id,
             generation_id: -1,
@@ -71,7 +62,7 @@ impl Cooperative {
     }
 
     pub(super) fn join(&self, test: &mut GroupTest) -> Ticket {
-        test.join(offering("cooperative-sticky", owning(&self.owned), join_as(&self.id)))
+        test.join(offering("cooperative-sticky", metadata(&self.owned), join_as(&self.id)))
     }
 
     /// Takes the answer in, syncs, and says whether it has given something up and so must join again.
@@ -108,6 +99,17 @@ pub(super) fn settle(test: &mut GroupTest, members: &mut [&mut Cooperative]) {
             return;
         }
     }
+}
+
+/// One that has all of "t", and another that came and waits until the first has joined without what it had to give up.
+pub(super) fn half_moved(test: &mut GroupTest) -> (Cooperative, Cooperative) {
+    let mut first = Cooperative::new(test);
+    settle(test, &mut [&mut first]);
+    let mut second = Cooperative::new(test);
+    let joins = [first.join(test), second.join(test)];
+    assert!(first.sync(test, joins[0]));
+    assert!(!second.sync(test, joins[1]));
+    (first, second)
 }
 
 pub(super) fn assert_leaderless(joined: &JoinGroupResponse) {
@@ -254,7 +256,7 @@ fn a_partition_that_moves_waits_until_its_owner_has_given_it_up() {
 fn a_join_that_is_sent_again_is_answered_with_the_generation_that_there_is() {
     let mut test = shard(None);
     let mut first = Cooperative::new(&mut test);
-    let join = offering("cooperative-sticky", owning(&[]), join_as(&first.id));
+    let join = offering("cooperative-sticky", metadata(&[]), join_as(&first.id));
     let ticket = test.join(join.clone());
     test.advance_ms(INITIAL_DELAY_MS);
     first.sync(&mut test, ticket);
@@ -266,12 +268,7 @@ fn a_join_that_is_sent_again_is_answered_with_the_generation_that_there_is() {
 #[test]
 fn what_is_withheld_is_not_waited_for_for_ever() {
     let mut test = shard(None);
-    let mut first = Cooperative::new(&mut test);
-    settle(&mut test, &mut [&mut first]);
-    let mut second = Cooperative::new(&mut test);
-    let joins = [first.join(&mut test), second.join(&mut test)];
-    first.sync(&mut test, joins[0]);
-    second.sync(&mut test, joins[1]);
+    let (first, second) = half_moved(&mut test);
     test.events.clear();
     for _ in 0..REBALANCE_MS / 1_000 {
         test.advance_ms(1_000);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::classic_assign::{
-    Cooperative, assert_leaderless, assigned_by, join_all, of_t, offering, settle, shard, synced,
+    Cooperative, assert_leaderless, assigned_by, half_moved, join_all, of_t, offering, settle, shard, synced,
 };
 use super::consumer_client::{T, U, beat_of, join_of, topics};
 use super::group_test::{GroupTest, INITIAL_DELAY_MS};
@@ -98,12 +98,7 @@ fn after_a_restart_members_go_on_and_changed_topics_are_still_noticed() {
 #[test]
 fn what_a_restart_found_withheld_is_handed_out_by_one_more_rebalance() {
     let mut test = shard(None);
-    let mut first = Cooperative::new(&mut test);
-    settle(&mut test, &mut [&mut first]);
-    let mut second = Cooperative::new(&mut test);
-    let joins = [first.join(&mut test), second.join(&mut test)];
-    first.sync(&mut test, joins[0]);
-    second.sync(&mut test, joins[1]);
+    let (mut first, mut second) = half_moved(&mut test);
     let mut again = test.restarted();
     assert_eq!(began_because(&again), [RebalanceReason::TopicsChanged]);
     settle(&mut again, &mut [&mut first, &mut second]);

@@ -5,8 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
 
-use super::classic_assign::{assigned_by, of_t, offering, owning};
+use super::classic_assign::{assigned_by, of_t, offering};
 use super::consumer_client::{T, topics};
+use super::consumer_migration::metadata;
 use super::group_test::GroupTest;
 use super::requests::{first_join, join_as, subscription, sync_as};
 use crate::coordinator::input::Ticket;
@@ -193,7 +194,7 @@ impl World {
             client.owned.clear();
         }
         let metadata = match is_cooperative {
-            true => owning(&client.owned.iter().copied().collect::<Vec<_>>()),
+            true => metadata(&client.owned.iter().copied().collect::<Vec<_>>()),
             false => subscription(&["t"]),
         };
         let request = client.member_id.as_ref().map_or_else(first_join, join_as);
