@@ -13,6 +13,11 @@ use crate::rng::Rng;
 use crate::standalone::Standalone;
 use crate::topics::{Picture, Place};
 
+/// How long a client waits before it asks again for what it was about to get.
+pub(crate) const RETRY_BACKOFF_MS: u64 = 100;
+/// How long a group that refuses a client is left alone.
+pub(crate) const REFUSED_MS: u64 = 3_000;
+
 /// What a client does next.
 #[derive(Debug)]
 pub(crate) enum Wish {
@@ -175,12 +180,24 @@ impl<'a> Speaker<'a> {
         }
     }
 
-    /// Whether the group was full when it came.
-    pub(crate) fn found_no_room(self) -> bool {
-        let refusal = match self {
+    /// It does not run, or not yet.
+    pub(crate) fn is_away(self) -> bool {
+        match self {
+            Self::Classic(consumer) => consumer.is_away(),
+            Self::Consumer(member) => member.is_away(),
+        }
+    }
+
+    /// Why the group would not have it when it came last: for its protocol or for its size.
+    pub(crate) fn refusal(self) -> Option<ErrorCode> {
+        match self {
             Self::Classic(consumer) => consumer.refusal,
             Self::Consumer(member) => member.refusal,
-        };
-        refusal == Some(ErrorCode::GROUP_MAX_SIZE_REACHED)
+        }
+    }
+
+    /// Whether the group was full when it came.
+    pub(crate) fn found_no_room(self) -> bool {
+        self.refusal() == Some(ErrorCode::GROUP_MAX_SIZE_REACHED)
     }
 }

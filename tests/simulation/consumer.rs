@@ -9,7 +9,7 @@ use convoke::coordinator::request::{
 };
 use convoke::wire::error_code::ErrorCode;
 
-use crate::client::{Surroundings, Wish};
+use crate::client::{RETRY_BACKOFF_MS, Surroundings, Wish};
 use crate::commits::{by_topic, commit_topics};
 use crate::plan::{ConsumerPlan, GroupPlan, RACKS, TOPICS};
 use crate::protocol::{COOPERATIVE, Partition, subscription};
@@ -18,7 +18,6 @@ use crate::topics::{CHANGING, Place};
 const REQUEST_TIMEOUT_MS: u64 = 30_000;
 /// At most, so that a rebalance is noticed long before its timeout.
 const HEARTBEAT_MS: u64 = 3_000;
-pub(crate) const RETRY_BACKOFF_MS: u64 = 100;
 
 #[derive(Debug)]
 pub(crate) struct Consumer {

@@ -3,12 +3,9 @@
 use convoke::coordinator::request::{JoinGroupResponse, Response, SyncGroupResponse};
 use convoke::wire::error_code::ErrorCode;
 
-use crate::client::Surroundings;
-use crate::consumer::{Consumer, Phase, RETRY_BACKOFF_MS, Sent};
+use crate::client::{REFUSED_MS, RETRY_BACKOFF_MS, Surroundings};
+use crate::consumer::{Consumer, Phase, Sent};
 use crate::protocol::{COOPERATIVE, assign, decode, topics_of};
-
-/// How long a group that refuses a client is left alone.
-const REFUSED_MS: u64 = 3_000;
 
 impl Consumer {
     pub(crate) fn on_response(&mut self, response: Response, around: &mut Surroundings<'_>) -> Result<(), String> {

@@ -9,16 +9,13 @@ use convoke::coordinator::request::{
 };
 use convoke::wire::error_code::ErrorCode;
 
-use crate::client::{Surroundings, Wish};
+use crate::client::{REFUSED_MS, RETRY_BACKOFF_MS, Surroundings, Wish};
 use crate::plan::{MemberPlan, RACKS, TOPICS};
 use crate::topics::{CHANGING, PATTERNS, Place, index_of, place_of};
 
 /// Longer than any message takes, so that none is overtaken by a later one of the same member.
 const REQUEST_TIMEOUT_MS: u64 = 30_000;
 const HEARTBEAT_MS: u64 = 3_000;
-const RETRY_BACKOFF_MS: u64 = 100;
-/// How long a group that refuses a client is left alone.
-const REFUSED_MS: u64 = 3_000;
 const JOIN: i32 = 0;
 const LEAVE: i32 = -1;
 const LEAVE_FOR_A_WHILE: i32 = -2;

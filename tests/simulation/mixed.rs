@@ -40,13 +40,13 @@ impl Mixed {
     }
 
     pub(crate) fn next(&mut self, around: &mut Surroundings<'_>) -> Wish {
-        if self.is_away() {
+        if self.speaker().is_away() {
             let due_ms = *self.comes_at();
             if around.now_ms < due_ms {
                 return Wish::WakeAt(due_ms);
             }
             self.choose(around);
-        } else if self.is_idle() && around.rng.chance(around.faults.switch) {
+        } else if self.speaker().is_settled() && around.rng.chance(around.faults.switch) {
             self.crash(around);
         }
         match self.is_classic {
@@ -57,12 +57,8 @@ impl Mixed {
 
     /// The next process is of the other kind where the group would not have this one.
     fn choose(&mut self, around: &mut Surroundings<'_>) {
-        let refusal = match self.is_classic {
-            true => self.classic.refusal,
-            false => self.consumer.refusal,
-        };
         let is_of_wrong_kind = matches!(
-            refusal,
+            self.speaker().refusal(),
             Some(ErrorCode::INCONSISTENT_GROUP_PROTOCOL | ErrorCode::GROUP_ID_NOT_FOUND)
         );
         let may_choose = around.faults.switch > 0;
@@ -71,20 +67,6 @@ impl Mixed {
             self.is_classic = !self.is_classic;
             *self.comes_at() = due_ms;
             (self.classic.refusal, self.consumer.refusal) = (None, None);
-        }
-    }
-
-    fn is_away(&self) -> bool {
-        match self.is_classic {
-            true => self.classic.is_away(),
-            false => self.consumer.is_away(),
-        }
-    }
-
-    fn is_idle(&self) -> bool {
-        match self.is_classic {
-            true => self.classic.is_stable(),
-            false => self.consumer.is_settled(),
         }
     }
 

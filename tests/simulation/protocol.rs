@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use convoke::coordinator::request::{JoinGroupMember, Text};
 
+use crate::commits::by_topic;
 use crate::topics::{index_of_name, name_of};
 
 /// A partition of a topic of the simulation, by the topic's index.
@@ -93,13 +94,12 @@ fn put_text(bytes: &mut BytesMut, text: &str) {
 }
 
 fn put_partitions(bytes: &mut BytesMut, partitions: &BTreeSet<Partition>) {
-    let topics: BTreeSet<usize> = partitions.iter().map(|(topic, _)| *topic).collect();
+    let topics = by_topic(partitions);
     bytes.put_i32(topics.len().try_into().unwrap());
-    for topic in topics {
-        put_text(bytes, name_of(topic));
-        let of_topic = partitions.range((topic, 0)..=(topic, i32::MAX));
-        bytes.put_i32(of_topic.clone().count().try_into().unwrap());
-        of_topic.for_each(|(_, number)| bytes.put_i32(*number));
+    for (topic, numbers) in topics {
+        put_text(bytes, &topic.name);
+        bytes.put_i32(numbers.len().try_into().unwrap());
+        numbers.into_iter().for_each(|number| bytes.put_i32(number));
     }
 }
 

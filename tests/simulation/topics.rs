@@ -67,14 +67,16 @@ pub(crate) fn place_of(partition: &TopicPartition) -> Place {
 }
 
 /// The names of all topics: first those that stay, then those that change.
+fn names() -> impl Iterator<Item = &'static str> {
+    TOPICS.iter().map(|(name, _)| *name).chain(CHANGING)
+}
+
 pub(crate) fn name_of(topic: usize) -> &'static str {
-    let names = TOPICS.iter().map(|(name, _)| *name).chain(CHANGING);
-    names.into_iter().nth(topic).unwrap()
+    names().nth(topic).unwrap()
 }
 
 pub(crate) fn index_of_name(name: &str) -> Result<usize, String> {
-    let mut names = TOPICS.iter().map(|(topic, _)| *topic).chain(CHANGING);
-    let index = names.position(|topic| topic == name);
+    let index = names().position(|topic| topic == name);
     index.ok_or_else(|| format!("unknown topic {name}"))
 }
 
