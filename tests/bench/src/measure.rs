@@ -23,20 +23,32 @@ pub fn closed_loop(address: SocketAddr, server: u32, requests: Vec<Repeated>, du
     let client = std::process::id();
     let (server_before, client_before) = (usage::cpu(server)?, usage::cpu(client)?);
     let tally = load.run(duration)?;
-    let server_cpu = usage::cpu(server)?.saturating_sub(server_before);
-    let client_cpu = usage::cpu(client)?.saturating_sub(client_before);
+    let server_cpu = usage::cpu(server)?.since(server_before);
+    let client_cpu = usage::cpu(client)?.since(client_before);
     let seconds = tally.elapsed.as_secs_f64();
     #[allow(clippy::cast_precision_loss, reason = "counts below 2^53")]
     let (requests, bytes) = (tally.requests as f64, tally.bytes as f64);
-    Ok([
+    let mut sample = Sample::from([
         (Figure::MegabytesPerSecond, bytes / 1e6 / seconds),
         (Figure::RequestsPerSecond, requests / seconds),
         (Figure::P50Us, tally.latency_us(0.5)),
         (Figure::P99Us, tally.latency_us(0.99)),
-        (Figure::CpuUsPerRequest, server_cpu.as_secs_f64() * 1e6 / requests),
-        (Figure::CpuMsPerGigabyte, server_cpu.as_secs_f64() * 1e3 / (bytes / 1e9)),
-        (Figure::ClientCpuUsPerRequest, client_cpu.as_secs_f64() * 1e6 / requests),
+        (
+            Figure::CpuUsPerRequest,
+            server_cpu.total().as_secs_f64() * 1e6 / requests,
+        ),
+        (
+            Figure::CpuMsPerGigabyte,
+            server_cpu.total().as_secs_f64() * 1e3 / (bytes / 1e9),
+        ),
+        (
+            Figure::ClientCpuUsPerRequest,
+            client_cpu.total().as_secs_f64() * 1e6 / requests,
+        ),
         (Figure::ResidentMb, usage::resident(server)? / 1e6),
-    ]
-    .into())
+    ]);
+    if let Some(percent) = server_cpu.kernel_percent() {
+        sample.insert(Figure::KernelPercent, percent);
+    }
+    Ok(sample)
 }

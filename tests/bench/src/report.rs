@@ -79,6 +79,7 @@ impl Report {
             (Figure::P50Us, "p50 µs", 0),
             (Figure::P99Us, "p99 µs", 0),
             (Figure::CpuUsPerRequest, "relay CPU, µs a request", 1),
+            (Figure::KernelPercent, "in the kernel, %", 0),
             (Figure::CpuMsPerGigabyte, "ms a GB", 0),
             (Figure::ResidentMb, "resident MB", 1),
         ];
@@ -87,7 +88,7 @@ impl Report {
             route != Route::Direct
                 || !matches!(
                     figure,
-                    Figure::CpuUsPerRequest | Figure::CpuMsPerGigabyte | Figure::ResidentMb
+                    Figure::CpuUsPerRequest | Figure::KernelPercent | Figure::CpuMsPerGigabyte | Figure::ResidentMb
                 )
         };
         table(out, &title, &self.results, &Work::DATA_PATH, &columns, shown);
@@ -103,6 +104,7 @@ impl Report {
             (Figure::P50Us, "p50 µs", 0),
             (Figure::P99Us, "p99 µs", 0),
             (Figure::CpuUsPerRequest, "server CPU, µs a request", 1),
+            (Figure::KernelPercent, "in the kernel, %", 0),
         ];
         table(out, &title, &self.results, &Work::COORDINATOR, &columns, |_, _| true);
     }

@@ -191,7 +191,7 @@ impl Group {
     fn measure(mut self, address: SocketAddr, server: u32) -> Result<Sample> {
         let cpu_before = usage::cpu(server)?;
         let took = self.settle()?;
-        let used = usage::cpu(server)?.saturating_sub(cpu_before);
+        let used = usage::cpu(server)?.since(cpu_before).total();
         let members: Vec<&Consumer> = self.actors.iter().map(|actor| &actor.consumer).collect();
         consumer::verify_settled(&mut Client::connect(address)?, &members, self.case.all_partitions())?;
         let heartbeats = f64::from(self.heartbeats);

@@ -48,7 +48,7 @@ pub fn round(address: SocketAddr, server: u32, group_id: &str) -> Result<Sample>
     ] {
         let cpu_before = usage::cpu(server)?;
         figures.insert(wall, storm.rebalance()?.as_secs_f64() * 1e3);
-        let used = usage::cpu(server)?.saturating_sub(cpu_before);
+        let used = usage::cpu(server)?.since(cpu_before).total();
         figures.insert(cpu, used.as_secs_f64() * 1e3);
     }
     storm.leave(address)?;

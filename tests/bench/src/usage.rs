@@ -6,21 +6,55 @@ use std::time::Duration;
 
 use convoke_support::Result;
 
-/// User and system time of all threads of the process, also of those that have ended.
+/// The time that a process has had of the processors, all its threads together, also those that have ended.
+#[derive(Clone, Copy, Debug)]
+pub struct Cpu {
+    user: Duration,
+    kernel: Duration,
+}
+
+impl Cpu {
+    #[must_use]
+    pub fn since(self, before: Self) -> Self {
+        Self {
+            user: self.user.saturating_sub(before.user),
+            kernel: self.kernel.saturating_sub(before.kernel),
+        }
+    }
+
+    #[must_use]
+    pub fn total(self) -> Duration {
+        self.user + self.kernel
+    }
+
+    /// How much of it the kernel took, in percent; nothing if there was none.
+    #[must_use]
+    pub fn kernel_percent(self) -> Option<f64> {
+        let total = self.total().as_secs_f64();
+        (total > 0.0).then(|| 100.0 * self.kernel.as_secs_f64() / total)
+    }
+}
+
+/// What the process has used until now.
 ///
 /// # Errors
 /// When there is no such process.
-pub fn cpu(process: u32) -> Result<Duration> {
+pub fn cpu(process: u32) -> Result<Cpu> {
     const UTIME: usize = 11;
     let stat = fs::read_to_string(format!("/proc/{process}/stat"))
         .map_err(|error| format!("cannot read the CPU time of process {process}: {error}"))?;
     // The name in parentheses may hold spaces; numbering starts behind it, with the state.
     let (_, fields) = stat.rsplit_once(") ").ok_or("/proc/PID/stat has no name")?;
     let mut fields = fields.split(' ').skip(UTIME);
-    let mut ticks = || -> Result<f64> { Ok(fields.next().ok_or("/proc/PID/stat is short")?.parse::<u32>()?.into()) };
-    let total = ticks()? + ticks()?;
     let per_second = u32::try_from(rustix::param::clock_ticks_per_second())?;
-    Ok(Duration::from_secs_f64(total / f64::from(per_second)))
+    let mut time = || -> Result<Duration> {
+        let ticks: u32 = fields.next().ok_or("/proc/PID/stat is short")?.parse()?;
+        Ok(Duration::from_secs_f64(f64::from(ticks) / f64::from(per_second)))
+    };
+    Ok(Cpu {
+        user: time()?,
+        kernel: time()?,
+    })
 }
 
 /// Resident bytes.

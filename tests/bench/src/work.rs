@@ -111,7 +111,9 @@ pub enum Figure {
     /// User and system time of the relay, or of the coordinator's process.
     CpuUsPerRequest,
     CpuMsPerGigabyte,
-    /// The same of the load's own process.
+    /// How much of it was the kernel's.
+    KernelPercent,
+    /// The time of the load's own process.
     ClientCpuUsPerRequest,
     ResidentMb,
     /// From the first JoinGroup until every member is stable in one generation.
@@ -146,6 +148,7 @@ impl Figure {
             Self::P99Us => "p99_us",
             Self::CpuUsPerRequest => "cpu_us_per_request",
             Self::CpuMsPerGigabyte => "cpu_ms_per_gb",
+            Self::KernelPercent => "kernel_percent",
             Self::ClientCpuUsPerRequest => "client_cpu_us_per_request",
             Self::ResidentMb => "resident_mb",
             Self::JoinMs => "join_ms",
