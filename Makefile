@@ -5,7 +5,7 @@ CARGO ?= cargo
 # Kafka's jars, the Python environment and the built test clients.
 export CONVOKE_CACHE ?= $(CURDIR)/target/test-cache
 
-.PHONY: demo test lint clients fuzz bench image need-rust need-java need-clients need-haproxy
+.PHONY: demo test lint clients soak fuzz bench image need-rust need-java need-clients need-haproxy
 
 # A real broker, Convoke in front of it, a producer and a group of two stock consumers.
 demo: need-rust need-java
@@ -25,6 +25,11 @@ lint: need-rust
 # Only the stock clients against real brokers; ARGS picks trials by a part of their name.
 clients: need-rust need-java need-clients
 	$(CARGO) test --test clients -- $(ARGS)
+
+# Stock clients on three nodes while everything around them fails, for an hour; ARGS="MINUTES SEED" for another time, or the same
+# faults again. What it did and what was said is left in target/tmp/soak.
+soak: need-rust need-java need-clients
+	$(CARGO) test --release --test soak -- --soak $(ARGS)
 
 # Everything that reads bytes under libFuzzer; ARGS="NAME SECONDS": a part of the targets' names, and how long each runs.
 fuzz: need-rust

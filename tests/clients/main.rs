@@ -14,7 +14,6 @@ mod mixed;
 mod other_groups;
 mod scenario;
 mod stage;
-mod stock;
 mod tools;
 
 use std::process::ExitCode;
@@ -23,6 +22,7 @@ use std::time::Instant;
 
 use convoke_support::Result;
 use convoke_support::kafka::Options;
+use convoke_support::stock;
 
 use stage::Stage;
 use stock::Stock;

@@ -1,53 +1,15 @@
 //! A disk that fills up under a running Convoke, and one that is read-only from the start.
 
 use std::fs;
-use std::io::Write;
 use std::net::SocketAddr;
-use std::path::Path;
-use std::process::Command;
 
+use convoke_support::disk::{Tmpfs, fill};
 use convoke_support::process::Process;
 use convoke_support::{Result, http};
-use tempfile::TempDir;
 
 use crate::committers::{Committers, expect_kept};
 use crate::raw::Raw;
 use crate::{PATIENCE, eventually, is_retriable, kafka, run, wait_for_log};
-
-/// A small file system of its own, unmounted at the end.
-struct Tmpfs(TempDir);
-
-impl Tmpfs {
-    /// `None` where mounting is not allowed.
-    fn mount(options: &str) -> Result<Option<Self>> {
-        let directory = tempfile::tempdir()?;
-        let mounted = Command::new("mount")
-            .args(["-t", "tmpfs", "-o", options, "tmpfs"])
-            .arg(directory.path())
-            .output()?;
-        if !mounted.status.success() {
-            eprintln!("not allowed to mount a tmpfs: skipped");
-        }
-        Ok(mounted.status.success().then_some(Self(directory)))
-    }
-
-    fn path(&self) -> &Path {
-        self.0.path()
-    }
-}
-
-impl Drop for Tmpfs {
-    fn drop(&mut self) {
-        let _ = Command::new("umount").arg("-l").arg(self.0.path()).output();
-    }
-}
-
-/// Takes all the room there is.
-fn fill(path: &Path) -> Result<()> {
-    let mut file = fs::File::create(path)?;
-    while file.write_all(&[0; 4096]).is_ok() {}
-    Ok(())
-}
 
 /// Where the node is, and the admin pages, once it is ready.
 fn addresses(convoke: &Process) -> Result<(String, SocketAddr)> {

@@ -24,6 +24,7 @@ type config struct {
 	ClientID                                                                 string `json:"client_id"`
 	InstanceID                                                               string `json:"instance_id"`
 	Count, Partitions                                                        int
+	IntervalMs                                                               int `json:"interval_ms"`
 	Topics                                                                   []string
 	SessionTimeoutMs                                                         int `json:"session_timeout_ms"`
 	HeartbeatMs                                                              int `json:"heartbeat_ms"`
@@ -34,7 +35,7 @@ type config struct {
 var output sync.Mutex
 
 func say(event string, fields map[string]any) {
-	line := map[string]any{"event": event}
+	line := map[string]any{"event": event, "at": time.Now().UnixMicro()}
 	for key, value := range fields {
 		line[key] = value
 	}
@@ -102,6 +103,52 @@ func produce(c config) {
 	say("produced", map[string]any{"count": c.Count})
 }
 
+// Sends a value after the other until it is told to close, and tells of each that is acknowledged.
+func steady(c config) {
+	client, err := kgo.NewClient(append(common(c), kgo.ProducerLinger(5*time.Millisecond))...)
+	if err != nil {
+		fail(err)
+	}
+	told := func(r *kgo.Record, err error) {
+		if err != nil {
+			say("error", map[string]any{"message": err.Error()})
+			return
+		}
+		say("sent", map[string]any{"partition": fmt.Sprintf("%s-%d", r.Topic, r.Partition), "offset": r.Offset})
+	}
+	ctx := closeOnCommand()
+	pace := time.NewTicker(time.Duration(c.IntervalMs) * time.Millisecond)
+	for number := 0; ctx.Err() == nil; number++ {
+		value := fmt.Appendf(nil, "%s-%d", c.Prefix, number)
+		client.Produce(context.Background(), &kgo.Record{Topic: c.Topic, Key: value, Value: value}, told)
+		select {
+		case <-ctx.Done():
+		case <-pace.C:
+		}
+	}
+	limit, cancel := context.WithTimeout(context.Background(), 60*time.Second)
+	defer cancel()
+	if err := client.Flush(limit); err != nil {
+		say("error", map[string]any{"message": err.Error()})
+	}
+	client.Close()
+	say("closed", nil)
+}
+
+// A context that ends when the scenario says `close`.
+func closeOnCommand() context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	go func() {
+		input := bufio.NewScanner(os.Stdin)
+		for input.Scan() {
+			if input.Text() == "close" {
+				cancel()
+			}
+		}
+	}()
+	return ctx
+}
+
 // The partitions that this member owns, kept by the callbacks.
 type owned struct {
 	sync.Mutex
@@ -127,12 +174,20 @@ func (o *owned) assigned(_ context.Context, _ *kgo.Client, topics map[string][]i
 }
 
 func (o *owned) revoked(_ context.Context, _ *kgo.Client, topics map[string][]int32) {
+	o.remove(topics, map[string]any{"partitions": names(topics)})
+}
+
+func (o *owned) lost(_ context.Context, _ *kgo.Client, topics map[string][]int32) {
+	o.remove(topics, map[string]any{"partitions": names(topics), "lost": true})
+}
+
+func (o *owned) remove(topics map[string][]int32, told map[string]any) {
 	o.Lock()
 	defer o.Unlock()
 	for _, name := range names(topics) {
 		delete(o.names, name)
 	}
-	say("revoked", map[string]any{"partitions": names(topics)})
+	say("revoked", told)
 }
 
 func names(topics map[string][]int32) []string {
@@ -153,7 +208,7 @@ func consume(c config) {
 	have := &owned{names: map[string]bool{}}
 	options := append(common(c), kgo.ConsumerGroup(c.Group), kgo.ConsumeTopics(c.Topics...), kgo.DisableAutoCommit(),
 		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()), kgo.Balancers(balancers[c.Assignor]),
-		kgo.OnPartitionsAssigned(have.assigned), kgo.OnPartitionsRevoked(have.revoked), kgo.OnPartitionsLost(have.revoked),
+		kgo.OnPartitionsAssigned(have.assigned), kgo.OnPartitionsRevoked(have.revoked), kgo.OnPartitionsLost(have.lost),
 		kgo.SessionTimeout(time.Duration(c.SessionTimeoutMs)*time.Millisecond),
 		kgo.HeartbeatInterval(time.Duration(c.HeartbeatMs)*time.Millisecond), kgo.BlockRebalanceOnPoll())
 	if c.InstanceID != "" {
@@ -169,15 +224,7 @@ func consume(c config) {
 	if err != nil {
 		fail(err)
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	go func() {
-		input := bufio.NewScanner(os.Stdin)
-		for input.Scan() {
-			if input.Text() == "close" {
-				cancel()
-			}
-		}
-	}()
+	ctx := closeOnCommand()
 	for ctx.Err() == nil {
 		fetches := client.PollRecords(ctx, 50)
 		fetches.EachError(func(_ string, _ int32, err error) {
@@ -206,6 +253,7 @@ func commit(client *kgo.Client, records []*kgo.Record) {
 	}
 	limit, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
+	began := time.Now().UnixMicro()
 	if err := client.CommitRecords(limit, records...); err != nil {
 		// The partitions are somebody else's now, or soon: their records come again.
 		if errors.Is(err, kerr.IllegalGeneration) || errors.Is(err, kerr.UnknownMemberID) ||
@@ -220,7 +268,7 @@ func commit(client *kgo.Client, records []*kgo.Record) {
 	for _, r := range records {
 		offsets[fmt.Sprintf("%s-%d", r.Topic, r.Partition)] = r.Offset + 1
 	}
-	say("committed", map[string]any{"offsets": offsets})
+	say("committed", map[string]any{"began": began, "offsets": offsets})
 }
 
 func main() {
@@ -228,9 +276,12 @@ func main() {
 	if err := json.Unmarshal([]byte(os.Args[1]), &c); err != nil {
 		fail(err)
 	}
-	if c.Role == "producer" {
+	switch c.Role {
+	case "producer":
 		produce(c)
-	} else {
+	case "steady":
+		steady(c)
+	default:
 		consume(c)
 	}
 }

@@ -1,6 +1,8 @@
 import java.io.BufferedReader;
 import java.io.InputStreamReader;
 import java.time.Duration;
+import java.time.Instant;
+import java.time.temporal.ChronoUnit;
 import java.util.*;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.stream.Collectors;
@@ -24,6 +26,7 @@ public final class Client {
         JsonNode config = JSON.readTree(arguments[0]);
         switch (config.get("role").asText()) {
             case "producer" -> produce(config);
+            case "steady" -> produceSteadily(config);
             case "consumer" -> consume(config);
             case "transactional" -> role("TransactionRole").run(config);
             case "streams" -> role("StreamsRole").run(config);
@@ -47,6 +50,7 @@ public final class Client {
     static synchronized void say(String event, Object... fields) {
         Map<String, Object> line = new LinkedHashMap<>();
         line.put("event", event);
+        line.put("at", now());
         for (int i = 0; i < fields.length; i += 2) {
             line.put((String) fields[i], fields[i + 1]);
         }
@@ -56,6 +60,11 @@ public final class Client {
             throw new IllegalStateException(e);
         }
         System.out.flush();
+    }
+
+    /** Microseconds since 1970. */
+    private static long now() {
+        return ChronoUnit.MICROS.between(Instant.EPOCH, Instant.now());
     }
 
     static Properties common(JsonNode config) {
@@ -114,6 +123,30 @@ public final class Client {
         }
     }
 
+    /** Sends a value after the other until it is told to close, and tells of each that is acknowledged. */
+    private static void produceSteadily(JsonNode config) throws Exception {
+        Properties properties = common(config);
+        properties.put("acks", "all");
+        properties.put("linger.ms", "5");
+        String topic = config.get("topic").asText();
+        AtomicBoolean closing = closeOnCommand(() -> { });
+        try (KafkaProducer<String, String> producer =
+                 new KafkaProducer<>(properties, new StringSerializer(), new StringSerializer())) {
+            for (int i = 0; !closing.get(); i++) {
+                String value = config.get("prefix").asText() + "-" + i;
+                producer.send(new ProducerRecord<>(topic, value, value), (sent, error) -> {
+                    if (error == null) {
+                        say("sent", "partition", sent.topic() + "-" + sent.partition(), "offset", sent.offset());
+                    } else {
+                        say("error", "message", error.toString());
+                    }
+                });
+                Thread.sleep(config.get("interval_ms").asInt());
+            }
+        }
+        say("closed");
+    }
+
     static void consume(JsonNode config) throws Exception {
         Properties properties = common(config);
         properties.put("group.id", config.get("group").asText());
@@ -159,6 +192,11 @@ public final class Client {
                 say("revoked", "partitions", names(partitions));
             }
 
+            // Without @Override: the oldest version does not know it.
+            public void onPartitionsLost(Collection<TopicPartition> partitions) {
+                say("revoked", "partitions", names(partitions), "lost", true);
+            }
+
             @Override
             public void onPartitionsAssigned(Collection<TopicPartition> partitions) {
                 say("assigned", "partitions", names(consumer.assignment()));
@@ -200,10 +238,11 @@ public final class Client {
         Map<TopicPartition, OffsetAndMetadata> offsets = new HashMap<>();
         records.forEach(record -> offsets.put(new TopicPartition(record.topic(), record.partition()),
             new OffsetAndMetadata(record.offset() + 1)));
+        long began = now();
         consumer.commitSync(offsets, Duration.ofSeconds(30));
         Map<String, Long> said = new TreeMap<>();
         offsets.forEach((partition, offset) -> said.put(partition.toString(), offset.offset()));
-        say("committed", "offsets", said);
+        say("committed", "began", began, "offsets", said);
     }
 
     static AtomicBoolean closeOnCommand(Runnable wake) {

@@ -7,7 +7,7 @@ from kafka.coordinator.assignors.range import RangePartitionAssignor
 from kafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
 from kafka.errors import CommitFailedError, KafkaConnectionError, RebalanceInProgressError
 
-from protocol import close_on_command, config, say
+from protocol import close_on_command, config, now, say
 
 ASSIGNORS = {"range": RangePartitionAssignor, "roundrobin": RoundRobinPartitionAssignor}
 
@@ -95,8 +95,9 @@ def consume(config):
         if not offsets:
             continue
         try:
+            began = now()
             patiently(lambda: consumer.commit(offsets))
-            say("committed", offsets={f"{one.topic}-{one.partition}": at.offset for one, at in offsets.items()})
+            say("committed", began=began, offsets={f"{one.topic}-{one.partition}": at.offset for one, at in offsets.items()})
         except (CommitFailedError, RebalanceInProgressError):
             pass  # The partitions are somebody else's now, or soon: their records come again.
     consumer.close()

@@ -4,7 +4,7 @@ import time
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 
-from protocol import close_on_command, config, say
+from protocol import close_on_command, config, now, say
 
 
 def common(config):
@@ -51,6 +51,30 @@ def produce(config):
         say("error", message=f"{left} not sent, {len(failures)} failed: {failures[:1]}")
     else:
         say("produced", count=config["count"])
+
+
+def steady(config):
+    """Sends a value after the other until it is told to close, and tells of each that is acknowledged."""
+    producer = Producer(common(config) | {"acks": "all", "enable.idempotence": True, "linger.ms": 5})
+    closing = close_on_command()
+
+    def delivered(error, message):
+        if error:
+            say("error", message=str(error))
+        else:
+            say("sent", partition=f"{message.topic()}-{message.partition()}", offset=message.offset())
+
+    number = 0
+    while not closing.wait(config["interval_ms"] / 1000):
+        value = f"{config['prefix']}-{number}"
+        try:
+            producer.produce(config["topic"], key=value, value=value, on_delivery=delivered)
+            number += 1
+        except BufferError as error:
+            say("error", message=str(error))
+        producer.poll(0)
+    producer.flush(60)
+    say("closed")
 
 
 def transactional(config):
@@ -124,9 +148,13 @@ def consume(config):
         owned.difference_update(map(name, partitions))
         say("revoked", partitions=sorted(map(name, partitions)))
 
+    def on_lost(_consumer, partitions):
+        owned.difference_update(map(name, partitions))
+        say("revoked", partitions=sorted(map(name, partitions)), lost=True)
+
     # A name that begins with ^ is a pattern.
     topics = [config["pattern"]] if config.get("pattern") else config["topics"]
-    consumer.subscribe(topics, on_assign=on_assign, on_revoke=on_revoke, on_lost=on_revoke)
+    consumer.subscribe(topics, on_assign=on_assign, on_revoke=on_revoke, on_lost=on_lost)
     while not closing.is_set():
         batch = []
         for message in consumer.consume(50, timeout=0.3):
@@ -149,6 +177,7 @@ def commit(consumer, batch):
     wanted = [TopicPartition(topic, partition, offset) for (topic, partition), offset in offsets.items()]
     deadline = time.monotonic() + 30
     while True:
+        began = now()
         try:
             done = consumer.commit(offsets=wanted, asynchronous=False)
         except KafkaException as error:
@@ -164,10 +193,11 @@ def commit(consumer, batch):
         if failed:
             say("error", message=f"commit: {failed[0]}")
         else:
-            say("committed", offsets={f"{one.topic}-{one.partition}": one.offset for one in done})
+            say("committed", began=began, offsets={f"{one.topic}-{one.partition}": one.offset for one in done})
         return
 
 
 if __name__ == "__main__":
     settings = config()
-    {"producer": produce, "consumer": consume, "transactional": transactional}[settings["role"]](settings)
+    roles = {"producer": produce, "steady": steady, "consumer": consume, "transactional": transactional}
+    roles[settings["role"]](settings)

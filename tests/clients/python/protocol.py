@@ -3,13 +3,19 @@
 import json
 import sys
 import threading
+import time
 
 _lock = threading.Lock()
 
 
+def now():
+    """Microseconds since 1970."""
+    return time.time_ns() // 1000
+
+
 def say(event, **fields):
     with _lock:
-        print(json.dumps({"event": event, **fields}), flush=True)
+        print(json.dumps({"event": event, "at": now(), **fields}), flush=True)
 
 
 def close_on_command():

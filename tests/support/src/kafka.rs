@@ -5,6 +5,7 @@ mod sasl;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
@@ -37,6 +38,8 @@ pub struct Options {
     pub users: Vec<(String, String)>,
     /// Further broker properties; they win over ours.
     pub properties: BTreeMap<String, String>,
+    /// Where a further listener of each node says that it is: at a relay, on its own port.
+    pub relay: Option<IpAddr>,
     /// The broker's JVM flags; by default small and quick to start, not fast.
     pub jvm: Vec<String>,
 }
@@ -50,6 +53,7 @@ impl Options {
             listener: Listener::Plaintext,
             users: Vec::new(),
             properties: BTreeMap::new(),
+            relay: None,
             jvm: JAVA_BROKER.map(str::to_owned).to_vec(),
         }
     }
@@ -80,6 +84,13 @@ impl Options {
         // Controllers talk to each other on a listener without users.
         self.set("authorizer.class.name", class)
             .set("super.users", "User:admin;User:ANONYMOUS")
+    }
+
+    /// Gives each node a further listener, for clients that come through a relay at this host; see [`Kafka::relayed`].
+    #[must_use]
+    pub const fn relay(mut self, host: IpAddr) -> Self {
+        self.relay = Some(host);
+        self
     }
 
     /// Members of consumer groups are heard twice a second (by default, every five seconds).
@@ -118,6 +129,7 @@ pub struct Kafka {
 struct Broker {
     port: u16,
     controller_port: u16,
+    relayed_port: u16,
     process: Option<Process>,
 }
 
@@ -138,7 +150,7 @@ impl Kafka {
         let libs = jars::kafka(&options.version)?;
         let folder = tempfile::Builder::new().prefix("convoke-kafka-").tempdir()?;
         let count = u16::try_from(options.nodes)?;
-        let first = ports::free(2 * count)?;
+        let first = ports::free(3 * count)?;
         let brokers = (1..=options.nodes)
             .zip(first..)
             .map(|(id, port)| {
@@ -147,6 +159,7 @@ impl Kafka {
                     Broker {
                         port,
                         controller_port: port + count,
+                        relayed_port: port + 2 * count,
                         process: None,
                     },
                 )
@@ -189,6 +202,21 @@ impl Kafka {
     #[must_use]
     pub fn address(&self, id: i32) -> String {
         format!("127.0.0.1:{}", self.brokers[&id].port)
+    }
+
+    /// Where a relay of [`Options::relay`] is to listen for each node, and where it is to connect to.
+    #[must_use]
+    pub fn relayed(&self) -> Vec<(SocketAddr, SocketAddr)> {
+        let brokers = self.options.relay.into_iter().flat_map(|host| {
+            let ports = self.brokers.values().map(|broker| broker.relayed_port);
+            ports.map(move |port| {
+                (
+                    SocketAddr::new(host, port),
+                    SocketAddr::new(Ipv4Addr::LOCALHOST.into(), port),
+                )
+            })
+        });
+        brokers.collect()
     }
 
     /// The process of one node while it runs: the broker itself on loopback, else what started it in its network.
@@ -388,18 +416,21 @@ impl Kafka {
         let mut properties = base_properties(&self.data(id), &replicas);
         let mut set = |key: &str, value: String| properties.insert(key.to_owned(), value);
         set("node.id", id.to_string());
-        set(
-            "listeners",
-            format!(
-                "CLIENT://127.0.0.1:{},CONTROLLER://127.0.0.1:{}",
-                broker.port, broker.controller_port
-            ),
+        let mut listeners = format!(
+            "CLIENT://127.0.0.1:{},CONTROLLER://127.0.0.1:{}",
+            broker.port, broker.controller_port
         );
-        set("advertised.listeners", format!("CLIENT://127.0.0.1:{}", broker.port));
-        set(
-            "listener.security.protocol.map",
-            format!("CLIENT:{protocol},CONTROLLER:PLAINTEXT"),
-        );
+        let mut advertised = format!("CLIENT://127.0.0.1:{}", broker.port);
+        let mut protocols = format!("CLIENT:{protocol},CONTROLLER:PLAINTEXT");
+        if let Some(host) = self.options.relay {
+            let port = broker.relayed_port;
+            let _ = write!(listeners, ",RELAYED://127.0.0.1:{port}");
+            let _ = write!(advertised, ",RELAYED://{host}:{port}");
+            let _ = write!(protocols, ",RELAYED:{protocol}");
+        }
+        set("listeners", listeners);
+        set("advertised.listeners", advertised);
+        set("listener.security.protocol.map", protocols);
         set("controller.quorum.voters", voters.join(","));
         if self.options.listener == Listener::Sasl {
             properties.extend(sasl::listener(&self.options.users));

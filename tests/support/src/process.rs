@@ -28,12 +28,14 @@ pub struct Output {
 }
 
 impl Output {
-    fn follow(stream: impl Read + Send + 'static) -> Self {
+    fn follow(stream: impl Read + Send + 'static, hear: impl Fn(&str) + Send + 'static) -> Self {
         let output = Self::default();
         let writer = output.clone();
         std::thread::spawn(move || {
             for line in BufReader::new(stream).split(b'\n').map_while(std::result::Result::ok) {
-                writer.push(String::from_utf8_lossy(&line).into_owned());
+                let line = String::from_utf8_lossy(&line).into_owned();
+                hear(&line);
+                writer.push(line);
             }
             let (lock, wake) = &*writer.shared;
             lock.lock().unwrap_or_else(PoisonError::into_inner).ended = true;
@@ -96,6 +98,11 @@ impl Output {
         self.len() == 0
     }
 
+    /// Waits until the stream has ended and all of it was taken in; that is a moment after the child is gone.
+    pub fn wait_end(&self) {
+        let _ = self.wait(usize::MAX, Duration::from_secs(5), |_| None::<()>);
+    }
+
     /// The last lines, for a failure's report.
     #[must_use]
     pub fn tail(&self, count: usize) -> String {
@@ -103,6 +110,13 @@ impl Output {
         let skip = lines.lines.len().saturating_sub(count);
         lines.lines.iter().skip(skip).cloned().collect::<Vec<_>>().join("\n")
     }
+}
+
+/// What a line came on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stream {
+    Output,
+    Error,
 }
 
 /// A running child. Dropping it kills its whole process group.
@@ -120,7 +134,19 @@ impl Process {
     ///
     /// # Errors
     /// When the program cannot be started; the message names it.
-    pub fn spawn(name: &str, mut command: Command) -> Result<Self> {
+    pub fn spawn(name: &str, command: Command) -> Result<Self> {
+        Self::spawn_heard(name, command, |_, _| {})
+    }
+
+    /// The same, with every line told to `hear` as it comes, for what says more than is kept.
+    ///
+    /// # Errors
+    /// As `spawn`.
+    pub fn spawn_heard(
+        name: &str,
+        mut command: Command,
+        hear: impl Fn(Stream, &str) + Clone + Send + 'static,
+    ) -> Result<Self> {
         command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -131,8 +157,11 @@ impl Process {
             .spawn()
             .map_err(|error| format!("cannot start {name} ({}): {error}", command.get_program().display()))?;
         let stdin = child.stdin.take();
-        let stdout = child.stdout.take().map(Output::follow).unwrap_or_default();
-        let stderr = child.stderr.take().map(Output::follow).unwrap_or_default();
+        let heard = hear.clone();
+        let output = |stream| Output::follow(stream, move |line| heard(Stream::Output, line));
+        let stdout = child.stdout.take().map(output).unwrap_or_default();
+        let error = |stream| Output::follow(stream, move |line| hear(Stream::Error, line));
+        let stderr = child.stderr.take().map(error).unwrap_or_default();
         Ok(Self {
             name: name.to_owned(),
             child,
@@ -252,9 +281,8 @@ pub fn run(name: &str, command: Command, timeout: Duration) -> Result<String> {
     let mut process = Process::spawn(name, command)?;
     process.stdin = None;
     let status = process.wait(timeout)?;
-    // The readers see the end of the streams a moment after the child is gone.
-    let _ = process.stdout.wait(usize::MAX, Duration::from_secs(5), |_| None::<()>);
-    let _ = process.stderr.wait(usize::MAX, Duration::from_secs(5), |_| None::<()>);
+    process.stdout.wait_end();
+    process.stderr.wait_end();
     if !status.success() {
         return Err(format!("{name} ended with {status}\n{}", process.report()).into());
     }

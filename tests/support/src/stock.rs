@@ -6,8 +6,8 @@ use std::process::Command;
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use convoke_support::jars::{self, Artifact};
-use convoke_support::{Result, process};
+use crate::jars::{self, Artifact};
+use crate::{Result, process};
 
 const BUILD_LIMIT: Duration = Duration::from_secs(600);
 
@@ -41,6 +41,7 @@ impl Stock {
     pub const CONSUMER: [Self; 3] = [Self::Java440Consumer, Self::LibrdkafkaConsumer, Self::FranzGoConsumer];
 
     /// The protocol of its groups.
+    #[must_use]
     pub const fn protocol(self) -> &'static str {
         match self {
             Self::Java440Consumer | Self::LibrdkafkaConsumer | Self::FranzGoConsumer => "consumer",
@@ -49,6 +50,7 @@ impl Stock {
     }
 
     /// The same client with the classic protocol.
+    #[must_use]
     pub const fn classic(self) -> Self {
         match self {
             Self::Java440Consumer => Self::Java440,
@@ -58,6 +60,7 @@ impl Stock {
         }
     }
 
+    #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Java211 => "Java 2.1.1",
@@ -73,6 +76,7 @@ impl Stock {
     }
 
     /// The assignors of the classic protocol that it has.
+    #[must_use]
     pub const fn assignors(self) -> &'static [&'static str] {
         match self {
             Self::Java381 | Self::Java440 | Self::FranzGo => &["range", "roundrobin", "sticky", "cooperative-sticky"],
@@ -84,6 +88,9 @@ impl Stock {
     }
 
     /// The program and its fixed arguments, built when this is the first use.
+    ///
+    /// # Errors
+    /// When it cannot be built; the message says what is missing.
     pub fn program(self) -> Result<(String, Vec<String>)> {
         match self {
             Self::Java211 => java("2.1.1", &[oldest_jars()?], &["Client", "Role"]),
@@ -113,7 +120,7 @@ impl Stock {
 }
 
 fn sources() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/clients")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../clients")
 }
 
 fn text(path: &Path) -> String {
