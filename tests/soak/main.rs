@@ -37,9 +37,9 @@ const LAST_PART: f64 = 0.6;
 /// Where memory is measured for the first time: warm, in the last part.
 const WARM: f64 = 0.7;
 /// Connections that have ended are let go within this.
-const SETTLES: Duration = Duration::from_secs(60);
+const SETTLES: Duration = Duration::from_secs(30);
 /// Descriptors that a process at rest may have beside those of a new one: connections of its own to brokers, which come and go.
-const DESCRIPTORS: usize = 16;
+const DESCRIPTORS: usize = 8;
 /// What allocators keep, and what is remembered of more partitions: in kilobytes, beside a tenth of it all.
 const MEMORY_KB: u64 = 4096;
 
@@ -172,7 +172,7 @@ fn settled(world: &mut World) -> Result<Usage> {
     let deadline = Instant::now() + SETTLES;
     loop {
         let usage = world.sidecar.usage();
-        if usage.descriptors <= world.at_rest.descriptors + DESCRIPTORS || Instant::now() > deadline {
+        if usage.descriptors <= world.at_rest.descriptors || Instant::now() > deadline {
             return Ok(usage);
         }
         world.pass(Duration::from_millis(500))?;

@@ -160,6 +160,8 @@ def consume(config):
         for message in consumer.consume(50, timeout=0.3):
             if message.error():
                 say("error", message=str(message.error()))
+                if message.error().fatal():
+                    raise KafkaException(message.error())  # This consumer does nothing more.
                 continue
             batch.append(message)
             say("message", partition=f"{message.topic()}-{message.partition()}", offset=message.offset(),
