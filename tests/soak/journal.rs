@@ -14,7 +14,7 @@ use serde_json::Value;
 use crate::judge::{Time, Told};
 
 /// Lines of different processes are on their way for less than this.
-const ON_THE_WAY: Duration = Duration::from_secs(5);
+pub const ON_THE_WAY: Duration = Duration::from_secs(5);
 
 /// Now, as clients tell it.
 pub fn now() -> Time {

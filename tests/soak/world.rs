@@ -12,7 +12,7 @@ use crate::admin::Admin;
 use crate::chance::Chance;
 use crate::crew::{self, Crew, SESSION, TOPIC};
 use crate::faults::{Fault, Kind};
-use crate::journal::{Journal, now};
+use crate::journal::{Journal, ON_THE_WAY, now};
 use crate::judge::Judge;
 use crate::options::Run;
 use crate::relay::Relay;
@@ -206,6 +206,8 @@ impl World {
     pub fn finish(&mut self) -> Result<()> {
         self.journal.event("end", "the producers stop");
         self.crew.stop_producers()?;
+        // Only then the judge knows of all that was sent.
+        self.pass(ON_THE_WAY)?;
         let began = Instant::now();
         let groups = self.crew.groups();
         let behind = loop {
