@@ -1,6 +1,7 @@
 //! The stock clients: how each is built (once, into the cache) and started.
 
 use std::fs::{self, File};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
@@ -127,10 +128,21 @@ fn text(path: &Path) -> String {
     path.to_string_lossy().into_owned()
 }
 
-/// Builds once a process, one process at a time.
+/// A place in the cache for what is built of these files, another for each content: checkouts that share a cache, and run at the
+/// same time, do not take away each other's.
+fn built_of(name: &str, sources: &[PathBuf]) -> Result<PathBuf> {
+    let mut hasher = DefaultHasher::new();
+    for source in sources {
+        fs::read(source)?.hash(&mut hasher);
+    }
+    Ok(jars::cache().join(format!("{name}-{:016x}", hasher.finish())))
+}
+
+/// Builds what is not `complete` yet, one process at a time.
 fn build_once(
     cell: &'static OnceLock<Result<(), String>>,
     name: &str,
+    complete: &Path,
     build: impl FnOnce() -> Result<()>,
 ) -> Result<()> {
     let built = cell.get_or_init(|| {
@@ -138,7 +150,11 @@ fn build_once(
             fs::create_dir_all(jars::cache())?;
             let lock = File::create(jars::cache().join(format!("{name}.lock")))?;
             lock.lock()?;
-            build()
+            if !complete.exists() {
+                build()?;
+                fs::write(complete, "")?;
+            }
+            Ok(())
         };
         locked().map_err(|error| format!("cannot build the {name} client: {error}"))
     });
@@ -177,23 +193,16 @@ fn java(version: &str, jars: &[PathBuf], classes: &[&str]) -> Result<(String, Ve
     };
     let libs: Vec<_> = jars.iter().map(|folder| text(&folder.join("*"))).collect();
     let libs = libs.join(":");
-    let folder = jars::cache().join(format!("java-client-{version}"));
-    build_once(cell, &format!("Java {version}"), || {
-        let sources: Vec<_> = classes
-            .iter()
-            .map(|class| sources().join(format!("java/{class}.java")))
-            .collect();
-        let stamp = sources.iter().map(fs::read).collect::<Result<Vec<_>, _>>()?.concat();
-        let built = folder.join("built-from");
-        if fs::read(&built).is_ok_and(|before| before == stamp) {
-            return Ok(());
-        }
-        // Classes that are no longer built must not be found.
-        let _ = fs::remove_dir_all(&folder);
+    let classes = classes.iter().map(|class| sources().join(format!("java/{class}.java")));
+    let classes: Vec<_> = classes.collect();
+    let folder = built_of(&format!("java-client-{version}"), &classes)?;
+    build_once(cell, &format!("Java {version}"), &folder.join("complete"), || {
         let mut command = Command::new("javac");
-        command.args(["-nowarn", "-cp", &libs, "-d"]).arg(&folder).args(sources);
-        process::run("javac", command, BUILD_LIMIT)?;
-        Ok(fs::write(built, stamp)?)
+        command
+            .args(["-nowarn", "-cp", &libs, "-d"])
+            .arg(&folder)
+            .args(&classes);
+        process::run("javac", command, BUILD_LIMIT).map(drop)
     })?;
     let arguments = ["-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp"].map(str::to_owned);
     let mut arguments = arguments.to_vec();
@@ -203,21 +212,15 @@ fn java(version: &str, jars: &[PathBuf], classes: &[&str]) -> Result<(String, Ve
 
 fn python(script: &str) -> Result<(String, Vec<String>)> {
     static CELL: OnceLock<Result<(), String>> = OnceLock::new();
-    let environment = jars::cache().join("python-clients");
     let requirements = sources().join("python/requirements.txt");
-    build_once(&CELL, "Python", || {
-        let installed = environment.join("installed.txt");
-        if fs::read(&installed).ok() == fs::read(&requirements).ok() && installed.exists() {
-            return Ok(());
-        }
+    let environment = built_of("python-clients", std::slice::from_ref(&requirements))?;
+    build_once(&CELL, "Python", &environment.join("complete"), || {
         let mut command = Command::new("python3");
         command.args(["-m", "venv"]).arg(&environment);
         process::run("python3 -m venv (apt-get install python3-venv)", command, BUILD_LIMIT)?;
         let mut command = Command::new(environment.join("bin/pip"));
         command.args(["install", "--quiet", "--requirement"]).arg(&requirements);
-        process::run("pip install", command, BUILD_LIMIT)?;
-        fs::copy(&requirements, installed)?;
-        Ok(())
+        process::run("pip install", command, BUILD_LIMIT).map(drop)
     })?;
     let script = sources().join("python").join(script);
     Ok((text(&environment.join("bin/python")), vec![text(&script)]))
@@ -225,14 +228,18 @@ fn python(script: &str) -> Result<(String, Vec<String>)> {
 
 fn go() -> Result<PathBuf> {
     static CELL: OnceLock<Result<(), String>> = OnceLock::new();
-    let program = jars::cache().join("franz-go-client");
-    build_once(&CELL, "franz-go", || {
+    let folder = sources().join("go");
+    let program = built_of(
+        "franz-go-client",
+        &["main.go", "go.mod", "go.sum"].map(|file| folder.join(file)),
+    )?;
+    build_once(&CELL, "franz-go", &program.with_extension("complete"), || {
         let mut command = Command::new("go");
         command
             .args(["build", "-o"])
             .arg(&program)
             .arg(".")
-            .current_dir(sources().join("go"));
+            .current_dir(&folder);
         process::run("go build (Go 1.26 or newer: https://go.dev/dl)", command, BUILD_LIMIT).map(drop)
     })?;
     Ok(program)
