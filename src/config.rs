@@ -1,5 +1,6 @@
 //! The configuration: one YAML file, environment variables for every key, flags for the common ones.
 
+mod assign;
 mod assignors;
 mod checks;
 mod document;
@@ -18,6 +19,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+pub use assign::AssignConfig;
 pub use assignors::AssignorConfig;
 pub use load::{admin_address, load, password_from};
 pub use problem::{ConfigError, Place, Problem};
@@ -176,15 +178,6 @@ pub struct GroupsConfig {
     pub delegate: Vec<String>,
     /// Classic groups that the coordinator assigns for; the first rule that means a group holds.
     pub assign: Vec<AssignConfig>,
-}
-
-/// One rule of `groups.assign`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct AssignConfig {
-    /// Names, or prefixes that end in `*`.
-    pub groups: Vec<String>,
-    /// `None`: the protocol that the members agree on.
-    pub assignor: Option<String>,
 }
 
 /// Every limit that protects the process.

@@ -50,10 +50,12 @@ struct Group<'a> {
 /// Who assigned last.
 #[derive(Debug, Serialize)]
 struct Classic<'a> {
-    /// `leader` or `coordinator`.
+    /// `leader`, `coordinator` or `external`.
     assigned_by: &'static str,
-    /// The coordinator's; null where a leader assigned, and where a restart has forgotten it.
+    /// The coordinator's or the external one; null where a leader assigned, and where a restart has forgotten it.
     assignor: Option<&'a str>,
+    /// Of the assignment that members wait for, by an external assignor; null while there is none.
+    computation: Option<Computation<'a>>,
     /// Partitions that nobody has until their owners have given them up.
     partitions_withheld: usize,
 }
@@ -160,6 +162,7 @@ fn group<'a>(view: &'a GroupView, topics: &Topics) -> Group<'a> {
         classic: view.classic.as_ref().map(|classic| Classic {
             assigned_by: classic.assigned_by,
             assignor: classic.assignor.as_deref(),
+            computation: classic.computation.as_ref().map(computation),
             partitions_withheld: classic.partitions_withheld,
         }),
         consumer: view.consumer.as_ref().map(consumer),

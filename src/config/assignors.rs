@@ -114,7 +114,7 @@ impl Reader {
 }
 
 /// Whether all groups that the second pattern means are among those of the first.
-fn covers(pattern: &str, other: &str) -> bool {
+pub(super) fn covers(pattern: &str, other: &str) -> bool {
     match pattern.strip_suffix('*') {
         Some(prefix) => other.strip_suffix('*').unwrap_or(other).starts_with(prefix),
         None => pattern == other,

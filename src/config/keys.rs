@@ -86,7 +86,7 @@ pub static KEYS: &[Key] = &[
     key("admin.listen", "127.0.0.1:9190"),
     without_default("store.data"),
     list("groups.delegate"),
-    rules("groups.assign", &[GROUPS, field("assignor")]),
+    rules("groups.assign", &[GROUPS, field("assignor"), field("fallback")]),
     rules("assignors", &[field("name"), GROUPS, field("always")]),
     key("limits.frame_max", "100MiB"),
     key("limits.owned_request_max", "16MiB"),

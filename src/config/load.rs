@@ -12,10 +12,9 @@ use super::rules::group_pattern;
 use super::settings;
 use super::units::{parse_duration, parse_size};
 use super::{
-    AdminConfig, AssignConfig, Config, Effective, GroupsConfig, HostPort, LimitsConfig, ListenConfig, Loaded,
-    LogConfig, NodePorts, SaslConfig, SaslMechanism, Sources, StoreConfig, UpstreamConfig, checks,
+    AdminConfig, Config, Effective, GroupsConfig, HostPort, LimitsConfig, ListenConfig, Loaded, LogConfig, NodePorts,
+    SaslConfig, SaslMechanism, Sources, StoreConfig, UpstreamConfig, checks,
 };
-use crate::coordinator::assignor::ClassicAssignor;
 use crate::telemetry::log::{self, LogFormat};
 
 /// Loads the configuration.
@@ -191,8 +190,8 @@ impl Reader {
             _ => Ok(PathBuf::from(text)),
         });
         let delegate = self.list("groups.delegate", group_pattern);
-        let assign = self.assign();
         let assignors = self.assignors();
+        let assign = self.assign(&assignors);
         let settings = self.settings();
         let limits = self.limits();
         let drain_timeout = self.duration("drain_timeout", Duration::ZERO, HOUR);
@@ -260,31 +259,6 @@ impl Reader {
             bootstrap,
             advertise,
         })
-    }
-
-    fn assign(&mut self) -> Vec<AssignConfig> {
-        let key = "groups.assign";
-        let mut all = Vec::new();
-        let before = self.problems.len();
-        for rule in self.rules(key) {
-            if self.problems.len() - before >= PROBLEMS_MAX {
-                self.problem(
-                    Place::Nowhere,
-                    key,
-                    "more of its rules may be wrong; these are the first",
-                );
-                break;
-            }
-            let groups = self.rule_groups(key, &rule);
-            if !rule.fields.contains_key("groups") {
-                let message = "missing; give the groups that are meant, for all of them `groups: [\"*\"]`";
-                self.problem(rule.place.clone(), &format!("{key}.groups"), message);
-            }
-            let named = rule.fields.get("assignor").and_then(|given| given.items.first());
-            let assignor = named.and_then(|item| self.item(&format!("{key}.assignor"), item, classic_assignor));
-            all.push(AssignConfig { groups, assignor });
-        }
-        all
     }
 
     fn settings(&mut self) -> std::collections::BTreeMap<String, String> {
@@ -357,16 +331,6 @@ fn upstream_address(text: &str) -> Result<HostPort, String> {
         return Err(format!("`{text}` is no address of a broker: its port is 0"));
     }
     Ok(address)
-}
-
-fn classic_assignor(text: &str) -> Result<String, String> {
-    match ClassicAssignor::by_name(text) {
-        Some(assignor) => Ok(assignor.name().to_owned()),
-        None => Err(format!(
-            "`{text}` is no assignor of classic groups; those are {}",
-            ClassicAssignor::NAMES.join(", ")
-        )),
-    }
 }
 
 fn address(text: &str) -> Result<SocketAddr, String> {

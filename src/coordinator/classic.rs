@@ -10,7 +10,8 @@
 //! ```
 //!
 //! A group that a rule gives to the coordinator (`assign`) has no leader: its assignment is part of the record with which its generation
-//! begins, so that it goes from PreparingRebalance to Stable in one step, and syncs find it there.
+//! begins, so that it goes from PreparingRebalance to Stable in one step, and syncs find it there. Where an external assignor is to
+//! compute it (`outside`), that one takes the leader's place in CompletingRebalance.
 //!
 //! Kafka's Dead is a group that is not in the map.
 //!
@@ -35,6 +36,7 @@ mod leave;
 mod members;
 mod migrate;
 mod offsets;
+mod outside;
 mod rebalance;
 mod session;
 mod static_member;
@@ -46,8 +48,10 @@ use std::collections::BTreeSet;
 
 use self::assign::Assigned;
 use self::members::Members;
+use self::outside::Undecided;
 use self::rebalance::InitialJoin;
 use self::subscription::Subscription;
+use super::client_assignor::{Asking, ComputedOutside, Outside};
 use super::consumer_protocol::CONSUMER;
 use super::context::Context;
 use super::event::{Event, RebalanceReason};
@@ -113,6 +117,9 @@ pub(super) struct ClassicGroup {
     rebalancing_since_ms: Option<u64>,
     /// How it was assigned for here, if it was; not known after a load.
     assigned: Option<Assigned>,
+    /// While an external assignor is to assign for the generation.
+    undecided: Option<Undecided>,
+    outside: Outside,
 }
 
 /// Why a rebalance begins.
@@ -141,6 +148,8 @@ impl ClassicGroup {
             initial_join: None,
             rebalancing_since_ms: None,
             assigned: None,
+            undecided: None,
+            outside: Outside::default(),
         }
     }
 
@@ -204,10 +213,10 @@ impl ClassicGroup {
             GroupTimer::Sync => self.on_sync_timeout(cx),
             GroupTimer::Session(member_id) => self.on_session_timeout(&member_id, cx),
             GroupTimer::Assignment => self.on_withheld_for_long(cx),
+            GroupTimer::Computation => self.on_computation_due(cx),
+            GroupTimer::Asked => self.on_asked_due(cx),
             // Of consumer groups.
-            GroupTimer::Computation
-            | GroupTimer::JoinWait
-            | GroupTimer::Asked
+            GroupTimer::JoinWait
             | GroupTimer::Rebalance(_)
             | GroupTimer::ClassicJoin(_)
             | GroupTimer::ClassicSync(_) => {}

@@ -1,21 +1,30 @@
 //! Assignments that are computed outside of the coordinator (KIP-848's client-side assignors, which no broker ships): what of it
-//! needs no group. Who may compute and what came of it is the business of the group, as is everything that is durable.
+//! is the same for groups of both protocols. Which assignor a group wants, what it is computed from and what becomes of it is the
+//! business of the group, as is everything that is durable.
 //!
 //! | part | its job |
 //! |---|---|
-//! | `choice` | which assignor a group gets |
+//! | `asking` | new assignments that are asked for, and how often that is heeded |
+//! | `choice` | which assignor a group of the new protocol gets |
 //! | `computation` | one computation: who has it, since when, who had it before; soft |
+//! | `exchange` | the group's state to whoever computes, and what comes back |
+//! | `outside` | who computes, and what if nobody does |
 //! | `snapshot` | what it is computed from, and whether what came of it can be installed |
 //! | `versions` | who can read what the members say of themselves |
 
+mod asking;
 mod choice;
 mod computation;
+mod exchange;
+mod outside;
 mod snapshot;
 mod versions;
 
+pub(super) use self::asking::Asking;
 pub(super) use self::choice::{Ballot, Choice, Voter};
-pub(super) use self::computation::Computation;
-pub(super) use self::snapshot::{Installed, MetadataLimits, Snapshot, SnapshotMember, SnapshotTopic};
+pub(super) use self::exchange::{Deliverable, Delivery, Prepared, install_assignment, prepare_assignment};
+pub(super) use self::outside::{Computable, ComputedOutside, Outside, Participant};
+pub(super) use self::snapshot::{Installed, Snapshot, SnapshotMember};
 pub(super) use self::versions::Versions;
 
 /// Assignors that one heartbeat may list.

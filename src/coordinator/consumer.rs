@@ -15,7 +15,6 @@
 //! once. Members that speak the classic protocol are in `classic_member` and `classic_session`. A pattern is resolved before its member is answered. A static member whose join was answered but not heard may
 //! repeat it.
 
-mod asking;
 mod classic_member;
 mod classic_session;
 mod computing;
@@ -39,11 +38,10 @@ mod validation;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use self::asking::Asked;
 use self::members::Members;
 use self::owners::Owners;
 use self::target::Pending;
-use super::client_assignor::Computation;
+use super::client_assignor::{Asking, ComputedOutside, Outside};
 use super::context::Context;
 use super::event::{EpochReason, Event};
 use super::input::Ticket;
@@ -108,9 +106,8 @@ pub(super) struct ConsumerGroup {
     /// The topics that somebody is subscribed to may be others than those that `hash` was made of.
     is_hash_stale: bool,
     pending: Pending,
-    /// Of the next target, outside.
-    computation: Option<Computation>,
-    asked: Asked,
+    /// Of the next target.
+    outside: Outside,
     regex_refresh: regex::Refresh,
     /// Monotonic clock: since when not every member has had its part of the newest target.
     unsettled_since_ms: Option<u64>,
@@ -137,8 +134,7 @@ impl ConsumerGroup {
             hash: 0,
             is_hash_stale: false,
             pending: Pending::default(),
-            computation: None,
-            asked: Asked::default(),
+            outside: Outside::default(),
             regex_refresh: regex::Refresh::default(),
             unsettled_since_ms: None,
             epoch_since_ms: -1,

@@ -80,9 +80,10 @@ pub enum Event {
         assignor: Text,
         reason: String,
     },
-    /// A target assignment is to be computed by a member or an external assignor.
+    /// A group's assignment is to be computed by a member or an external assignor.
     ComputationWanted {
         group_id: Text,
+        /// A classic group's is its generation.
         group_epoch: i32,
         assignor: Text,
     },
@@ -100,7 +101,7 @@ pub enum Event {
         member_id: Text,
         reason: PassedOverReason,
     },
-    /// What somebody computed is the group's target now.
+    /// What somebody computed is the group's assignment now.
     ComputationInstalled {
         group_id: Text,
         /// The one that it was computed for; the group may be further.
@@ -112,15 +113,17 @@ pub enum Event {
         members: usize,
         /// Partitions that are to have another owner than before.
         partitions_moved: usize,
+        /// Of a classic group: those of them that nobody has until their owners have given them up.
+        partitions_withheld: Option<usize>,
     },
-    /// What somebody computed was refused; the target stays.
+    /// What somebody computed was refused; the assignment stays.
     ComputationRefused {
         group_id: Text,
         assignor: Text,
         member_id: Text,
         reason: Text,
     },
-    /// Nobody was left who could compute it: a server assignor does.
+    /// Nobody was left who could compute it: an assignor of the coordinator's own does.
     ComputationFellBack {
         group_id: Text,
         assignor: Text,
@@ -235,11 +238,15 @@ pub enum RebalanceReason {
     TopicsChanged,
     /// What members were to give up was not given up for long, in a group that is assigned for here.
     PartitionsWithheld,
+    /// An external assignor has a reason of its own, in a group that it assigns for.
+    AssignmentAsked,
+    /// An external assignor is there that should have assigned.
+    AssignorChanged,
 }
 
 impl RebalanceReason {
     /// Every reason, so that metrics can be made once at start.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 14] = [
         Self::MemberJoined,
         Self::LeaderRejoined,
         Self::MetadataChanged,
@@ -252,6 +259,8 @@ impl RebalanceReason {
         Self::OverCapacity,
         Self::TopicsChanged,
         Self::PartitionsWithheld,
+        Self::AssignmentAsked,
+        Self::AssignorChanged,
     ];
 
     /// Those for which members are taken out.
@@ -280,6 +289,8 @@ impl RebalanceReason {
             Self::OverCapacity => "over_capacity",
             Self::TopicsChanged => "topics_changed",
             Self::PartitionsWithheld => "partitions_withheld",
+            Self::AssignmentAsked => "assignment_asked",
+            Self::AssignorChanged => "assignor_changed",
         }
     }
 }
@@ -383,7 +394,7 @@ impl PassedOverReason {
     }
 }
 
-/// Why a server assignor computes in the place of a client-side one. `label` is the metric label.
+/// Why an assignor of the coordinator's own computes in the place of a client-side one. `label` is the metric label.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum FallBackReason {
     /// Nobody offers the assignor in versions that fit.
@@ -392,11 +403,18 @@ pub enum FallBackReason {
     NobodyHeard,
     /// All of them were passed over.
     AllPassedOver,
+    /// The members of a classic group could wait no longer.
+    TimeOver,
 }
 
 impl FallBackReason {
     /// Every reason, so that metrics can be made once at start.
-    pub const ALL: [Self; 3] = [Self::NoCandidate, Self::NobodyHeard, Self::AllPassedOver];
+    pub const ALL: [Self; 4] = [
+        Self::NoCandidate,
+        Self::NobodyHeard,
+        Self::AllPassedOver,
+        Self::TimeOver,
+    ];
 
     /// The metric label.
     #[must_use]
@@ -405,6 +423,7 @@ impl FallBackReason {
             Self::NoCandidate => "no_candidate",
             Self::NobodyHeard => "nobody_heard",
             Self::AllPassedOver => "all_passed_over",
+            Self::TimeOver => "time_over",
         }
     }
 }

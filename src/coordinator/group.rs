@@ -2,6 +2,7 @@
 //! to it.
 
 use super::classic::ClassicGroup;
+use super::client_assignor::Deliverable;
 use super::consumer::ConsumerGroup;
 use super::context::Context;
 use super::input::Ticket;
@@ -172,6 +173,14 @@ impl Group {
         match self {
             Self::Classic(group) => group.view(),
             Self::Consumer(group) => group.view(settings),
+        }
+    }
+
+    /// The group as it is seen by whoever computes its assignment outside.
+    pub(super) fn computed_outside(&mut self) -> &mut dyn Deliverable {
+        match self {
+            Self::Classic(group) => &mut **group,
+            Self::Consumer(group) => &mut **group,
         }
     }
 

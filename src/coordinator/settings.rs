@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-use super::assignor::Assignor;
+use super::assignor::{Assignor, ClassicAssignor};
 use super::group_config::{GroupConfig, GroupSetting};
 use super::group_patterns::GroupPatterns;
 use super::request::Text;
@@ -79,8 +79,19 @@ pub struct ExternalAssignorRule {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClassicAssignmentRule {
     pub groups: GroupPatterns,
-    /// `None`: the one that the members agree on, as their protocol.
+    /// One of [`ClassicAssignor`], or an external assignor's name; `None`: the one that the members agree on, as their protocol.
     pub assignor: Option<Text>,
+    /// Takes the place of an external assignor that does not deliver. `None`: the one that the members agree on.
+    pub fallback: Option<ClassicAssignor>,
+}
+
+impl ClassicAssignmentRule {
+    /// The external assignor that is to assign.
+    #[must_use]
+    pub fn external(&self) -> Option<&Text> {
+        let named = self.assignor.as_ref();
+        named.filter(|name| ClassicAssignor::by_name(name).is_none())
+    }
 }
 
 /// Which groups may change their protocol while they have members (`ConsumerGroupMigrationPolicy`).

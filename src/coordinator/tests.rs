@@ -4,6 +4,8 @@
 mod classic_assign;
 mod classic_assign_changes;
 mod classic_assign_random;
+mod classic_computing;
+mod classic_computing_changes;
 mod computing;
 mod computing_choice;
 mod computing_client;

@@ -29,6 +29,8 @@ const FIRST_DELAY: Duration = Duration::from_millis(100);
 const LONGEST_DELAY: Duration = Duration::from_secs(10);
 /// Heartbeats that are answered at once do not follow each other faster.
 const SHORTEST_GAP: Duration = Duration::from_millis(100);
+/// So often a heartbeat asks whether what is computed is still wanted.
+const WHILE_COMPUTING: Duration = Duration::from_secs(2);
 /// For the last heartbeat, which says that we go.
 const LEAVE_LIMIT: Duration = Duration::from_secs(2);
 /// Beyond the command's own limit, for the questions around it.
@@ -111,14 +113,14 @@ impl Registration {
             backoff.reset();
             epoch = answer.member_epoch;
             computation = computation.filter(|computation| !computation.is_finished());
-            if computation.is_none() && heartbeat::should_compute_assignment(&answer).unwrap_or(false) {
+            if heartbeat::should_compute_assignment(&answer).unwrap_or(false) {
+                // One that is under way has asked already, on this connection: nobody waits for it any more.
                 computation = Some(self.compute(&node, epoch));
             }
             match &mut computation {
                 Some(computation) => {
-                    let interval = Duration::from_millis(u64::try_from(answer.heartbeat_interval_ms).unwrap_or(0));
                     // Its end is followed by a heartbeat that waits.
-                    let _ = timeout(interval.max(SHORTEST_GAP), computation).await;
+                    let _ = timeout(WHILE_COMPUTING, computation).await;
                 }
                 None => sleep_until(sent + SHORTEST_GAP).await,
             }

@@ -74,6 +74,7 @@ pub(super) fn with_rules(config: &Config, settings: Settings) -> Settings {
     let rules = config.groups.assign.iter().map(|rule| ClassicAssignmentRule {
         groups: GroupPatterns::new(&rule.groups),
         assignor: rule.assignor.as_deref().map(Text::from),
+        fallback: rule.fallback,
     });
     Settings {
         coordinator_assigned: rules.collect(),

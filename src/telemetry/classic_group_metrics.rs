@@ -57,6 +57,11 @@ impl ClassicGroupMetrics {
                 partitions_moved,
                 partitions_withheld,
                 ..
+            }
+            | Event::ComputationInstalled {
+                partitions_moved,
+                partitions_withheld: Some(partitions_withheld),
+                ..
             } => {
                 self.partitions_moved.inc_by(*partitions_moved as u64);
                 self.partitions_withheld.inc_by(*partitions_withheld as u64);

@@ -165,6 +165,7 @@ mod tests {
                 took_ms: 40,
                 members: 2,
                 partitions_moved: 3,
+                partitions_withheld: None,
             });
         }
         let shown = metrics.render().expect("text");

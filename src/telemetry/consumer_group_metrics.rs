@@ -95,9 +95,12 @@ impl ConsumerGroupMetrics {
         match event {
             Event::GroupEpochBumped { reason, .. } => inc(&self.epoch_bumps, reason),
             Event::ConsumerMemberRemoved { reason, .. } => inc(&self.members_removed, reason),
-            Event::TargetComputed { partitions_moved, .. } | Event::ComputationInstalled { partitions_moved, .. } => {
-                self.partitions_moved.inc_by(*partitions_moved as u64)
-            }
+            Event::TargetComputed { partitions_moved, .. }
+            | Event::ComputationInstalled {
+                partitions_moved,
+                partitions_withheld: None,
+                ..
+            } => self.partitions_moved.inc_by(*partitions_moved as u64),
             Event::AssignorFailed { .. } => self.assignor_failures.inc(),
             Event::ConsumerGroupSettled { took_ms, .. } => {
                 let took = Duration::from_millis(*took_ms);

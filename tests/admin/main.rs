@@ -147,6 +147,11 @@ fn view() -> ShardView {
             classic: Some(ClassicGroupView {
                 assigned_by: "coordinator",
                 assignor: Some("sticky".into()),
+                computation: Some(ComputationView {
+                    assignor: "lag".into(),
+                    member_id: Some("x".into()),
+                    passed_over: vec!["y".into()],
+                }),
                 partitions_withheld: 2,
             }),
             consumer: None,
@@ -246,7 +251,12 @@ async fn groups_are_shown_with_their_members_and_decoded_assignments() {
             }],
             "pending_members": 0,
             "committed_offsets": 4,
-            "classic": {"assigned_by": "coordinator", "assignor": "sticky", "partitions_withheld": 2},
+            "classic": {
+                "assigned_by": "coordinator",
+                "assignor": "sticky",
+                "computation": {"assignor": "lag", "member_id": "x", "passed_over": ["y"]},
+                "partitions_withheld": 2,
+            },
             "consumer": null,
         }],
         "external_assignors": [],

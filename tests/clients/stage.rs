@@ -13,8 +13,10 @@ use serde_json::json;
 use crate::admin::Admin;
 use crate::stock::Stock;
 
-/// Groups whose name begins so are assigned for by Convoke.
-const ASSIGN: &str = "groups.assign=[{groups: [assigned-*]}]";
+/// Groups whose name begins so are assigned for by Convoke, or by a script.
+const ASSIGN: &str =
+    "groups.assign=[{groups: [assigned-*]}, {groups: [scripted-*], assignor: fickle, fallback: sticky}]";
+const ASSIGNORS: &str = "assignors=[{name: fickle, groups: [scripted-*]}]";
 
 static COUNT: AtomicU32 = AtomicU32::new(0);
 
@@ -45,7 +47,11 @@ impl Stage {
     }
 
     fn convoke_for(kafka: &Kafka) -> Result<Convoke> {
-        Convoke::start(env!("CARGO_BIN_EXE_convoke"), kafka, &["--set", ASSIGN])
+        Convoke::start(
+            env!("CARGO_BIN_EXE_convoke"),
+            kafka,
+            &["--set", ASSIGN, "--set", ASSIGNORS],
+        )
     }
 
     /// Brings back what an earlier trial that failed may have left dead.

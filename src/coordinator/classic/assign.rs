@@ -1,18 +1,21 @@
 //! Groups of consumers that the coordinator assigns for, by a rule of the configuration: no client is their leader.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use bytes::Bytes;
 
 use super::draft::{Applicant, Draft, Plan, Unreadable};
+use super::outside::Undecided;
 use super::{Cause, ClassicGroup, State, Subscription};
 use crate::coordinator::assignor::ClassicAssignor;
-use crate::coordinator::consumer_protocol::CONSUMER;
+use crate::coordinator::client_assignor::{Computable, ComputedOutside};
 use crate::coordinator::context::Context;
 use crate::coordinator::event::{Event, LeaderReason, RebalanceReason};
+use crate::coordinator::partitions::Partitions;
 use crate::coordinator::request::Text;
-use crate::coordinator::settings::ClassicAssignmentRule;
 use crate::coordinator::timer::GroupTimer;
+use crate::coordinator::topics::Topics;
 
 /// How the group was assigned for here last.
 #[derive(Debug)]
@@ -23,6 +26,16 @@ pub(super) struct Assigned {
     pub(super) topics: BTreeMap<Text, i32>,
     /// Partitions that nobody has until their owners have given them up.
     pub(super) withheld: usize,
+    /// What they are withheld for, where an external assignor is asked.
+    pub(super) promise: Option<Placement>,
+}
+
+/// What each member is to have in the end.
+#[derive(Debug)]
+pub(super) struct Placement {
+    pub(super) draft: Draft,
+    /// In the order of the draft's members.
+    pub(super) targets: Vec<Arc<Partitions>>,
 }
 
 /// Why a leader is to assign.
@@ -32,49 +45,57 @@ struct LeftToLeader {
 }
 
 impl ClassicGroup {
-    /// Assigns for a generation that begins, where a rule says so and its members can be understood; else they go on with a leader.
+    /// Assigns for a generation that begins, or has an external assignor asked to, where a rule says so and its members can be
+    /// understood; else they go on with a leader.
     pub(super) fn assign_if_asked_to(&mut self, generation_before: i32, cx: &mut Context<'_>) {
-        self.assigned = None;
-        if self.protocol_type.as_deref() != Some(CONSUMER) {
-            return;
-        }
-        let Some(rule) = cx.settings.classic_assignment(&self.id) else {
+        let last = self.assigned.take();
+        let settings = cx.settings;
+        let Some(rule) = settings.classic_assignment(&self.id).filter(|_| self.is_of_consumers()) else {
             return;
         };
-        match self.plan(rule, generation_before, cx) {
-            Ok((assignor, plan)) => self.install_plan(assignor, plan, cx),
-            Err(LeftToLeader { reason, detail }) => cx.event(Event::AssignmentLeftToLeader {
-                group_id: self.id.clone(),
-                generation_id: self.generation_id,
-                leader: self.leader.clone().unwrap_or_else(|| "".into()),
-                reason,
-                detail,
-            }),
+        let (protocol, draft) = match self.draft(generation_before, cx.topics) {
+            Ok(understood) => understood,
+            Err(left) => return self.leave_to_leader(left, cx),
+        };
+        self.leader = None;
+        let Some(external) = rule.external() else {
+            let named = rule.assignor.as_deref().and_then(ClassicAssignor::by_name);
+            return self.place_here(named.unwrap_or(protocol), draft, cx);
+        };
+        if let Some((assignor, targets)) = last.as_ref().and_then(|last| last.promised(&draft)) {
+            return self.place(assignor, Placement { draft, targets }, assigned_here, cx);
         }
+        self.assigned = last;
+        self.undecided = Some(Undecided {
+            draft,
+            fallback: rule.fallback.unwrap_or(protocol),
+        });
+        self.want_computation(external.clone(), cx);
     }
 
-    fn plan(
-        &self,
-        rule: &ClassicAssignmentRule,
-        generation_before: i32,
-        cx: &Context<'_>,
-    ) -> Result<(ClassicAssignor, Plan), LeftToLeader> {
+    fn leave_to_leader(&self, left: LeftToLeader, cx: &mut Context<'_>) {
+        cx.event(Event::AssignmentLeftToLeader {
+            group_id: self.id.clone(),
+            generation_id: self.generation_id,
+            leader: self.leader.clone().unwrap_or_else(|| "".into()),
+            reason: left.reason,
+            detail: left.detail,
+        });
+    }
+
+    /// What is to be placed, and the assignor that the members agree on.
+    fn draft(&self, generation_before: i32, topics: &Topics) -> Result<(ClassicAssignor, Draft), LeftToLeader> {
         let selected = self.protocol_name.as_deref().unwrap_or_default();
-        let not_ours = || LeftToLeader {
+        let protocol = ClassicAssignor::by_name(selected).ok_or_else(|| LeftToLeader {
             reason: LeaderReason::Protocol,
             detail: selected.into(),
-        };
-        let protocol = ClassicAssignor::by_name(selected).ok_or_else(not_ours)?;
-        let asked_for = rule.assignor.as_deref().and_then(ClassicAssignor::by_name);
-        let assignor = asked_for.unwrap_or(protocol);
-        let draft = Draft::new(protocol, self.applicants(selected), generation_before, cx.topics);
+        })?;
+        let draft = Draft::new(protocol, self.applicants(selected), generation_before, topics);
         let draft = draft.map_err(|Unreadable(member_id)| LeftToLeader {
             reason: LeaderReason::Metadata,
             detail: member_id,
         })?;
-        // Only topics of a known size are in the draft.
-        let targets = assignor.assign(&draft.group).map_err(|_| not_ours())?;
-        Ok((assignor, draft.finish(&targets)))
+        Ok((protocol, draft))
     }
 
     fn applicants(&self, protocol: &str) -> Vec<Applicant> {
@@ -90,29 +111,33 @@ impl ClassicGroup {
             .collect()
     }
 
-    /// The generation is durable with its assignment, and syncs find it.
-    fn install_plan(&mut self, assignor: ClassicAssignor, plan: Plan, cx: &mut Context<'_>) {
-        let assignor = Text::from(assignor.name());
-        self.leader = None;
-        cx.event(Event::ClassicAssigned {
-            group_id: self.id.clone(),
-            generation_id: self.generation_id,
-            assignor: assignor.clone(),
-            members: plan.assignments.len(),
-            partitions: plan.partitions,
-            partitions_moved: plan.moved,
-            partitions_withheld: plan.withheld,
-        });
+    pub(super) fn place_here(&mut self, assignor: ClassicAssignor, draft: Draft, cx: &mut Context<'_>) {
+        let targets = draft.place(assignor);
+        self.place(assignor.name().into(), Placement { draft, targets }, assigned_here, cx);
+    }
+
+    /// The generation is durable with its assignment, and syncs find it. `tell` makes the event of it.
+    pub(super) fn place(
+        &mut self,
+        assignor: Text,
+        placement: Placement,
+        tell: impl FnOnce(&Self, Text, &Plan) -> Event,
+        cx: &mut Context<'_>,
+    ) {
+        let plan = placement.draft.finish(&placement.targets);
+        cx.event(tell(self, assignor.clone(), &plan));
         if plan.withheld > 0 {
             // Who has to give something up joins again by itself. One that does not must not keep it from the others for ever.
             let timeout_ms = self.members.rebalance_timeout_ms();
             cx.arm(&self.id, GroupTimer::Assignment, timeout_ms);
         }
         self.install_assignment(plan.assignments, cx);
+        let is_promise = plan.withheld > 0 && self.wanted_outside(cx.settings).is_some();
         self.assigned = Some(Assigned {
             assignor: Some(assignor),
-            topics: self.subscribed(cx.topics),
+            topics: placement.draft.topics.clone(),
             withheld: plan.withheld,
+            promise: is_promise.then_some(placement),
         });
     }
 
@@ -144,5 +169,29 @@ impl ClassicGroup {
             return;
         }
         self.prepare_rebalance(Cause::of_group(RebalanceReason::PartitionsWithheld), cx);
+    }
+}
+
+impl Assigned {
+    /// What has been decided already of such a group, and by whom: the round that follows when members have given up what moves
+    /// is to end in what the first one was for, and nobody is asked again.
+    fn promised(&self, draft: &Draft) -> Option<(Text, Vec<Arc<Partitions>>)> {
+        let promise = self
+            .promise
+            .as_ref()
+            .filter(|promise| promise.draft.is_of_the_same(draft))?;
+        Some((self.assignor.clone()?, promise.targets.clone()))
+    }
+}
+
+fn assigned_here(group: &ClassicGroup, assignor: Text, plan: &Plan) -> Event {
+    Event::ClassicAssigned {
+        group_id: group.id.clone(),
+        generation_id: group.generation_id,
+        assignor,
+        members: plan.assignments.len(),
+        partitions: plan.partitions,
+        partitions_moved: plan.moved,
+        partitions_withheld: plan.withheld,
     }
 }

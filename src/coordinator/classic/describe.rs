@@ -2,6 +2,7 @@
 
 use super::members::Member;
 use super::{ClassicGroup, State};
+use crate::coordinator::assignor::ClassicAssignor;
 use crate::coordinator::input::Ticket;
 use crate::coordinator::request::{
     ClassicGroupView, DescribeGroupResponse, DescribedMember, GroupView, ListedGroup, MemberView, Text,
@@ -11,6 +12,7 @@ use crate::wire::error_code::ErrorCode;
 /// The group type as ListGroups v5 names it.
 const GROUP_TYPE: &str = "classic";
 const COORDINATOR: &str = "coordinator";
+const EXTERNAL: &str = "external";
 const LEADER: &str = "leader";
 
 impl ClassicGroup {
@@ -79,12 +81,16 @@ impl ClassicGroup {
 
     fn view_assignment(&self) -> ClassicGroupView {
         let assigned = self.assigned.as_ref();
+        let assignor = assigned.and_then(|assigned| assigned.assignor.clone());
+        let is_external = |name: &Text| ClassicAssignor::by_name(name).is_none();
         ClassicGroupView {
             assigned_by: match assigned.is_some() || self.is_assigned_for_here() {
+                true if assignor.as_ref().is_some_and(is_external) => EXTERNAL,
                 true => COORDINATOR,
                 false => LEADER,
             },
-            assignor: assigned.and_then(|assigned| assigned.assignor.clone()),
+            assignor,
+            computation: self.outside.view(),
             partitions_withheld: assigned.map_or(0, |assigned| assigned.withheld),
         }
     }

@@ -3,6 +3,8 @@
 //! Under a cooperative protocol members go on with what they have while they join. So a partition that is to move is given to nobody in the
 //! first round; who has it gives it up and joins again, and the next round gives it to its new owner (KIP-429).
 
+mod outside;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -47,7 +49,11 @@ pub(super) struct Unreadable(pub(super) Text);
 #[derive(Debug)]
 pub(super) struct Draft {
     pub(super) group: GroupSpec,
+    /// The subscribed topics that there are, with their numbers of partitions.
+    pub(super) topics: BTreeMap<Text, i32>,
     topic_ids: TopicIds,
+    /// The ids that topics have elsewhere, by those that they have here.
+    own_ids: BTreeMap<Uuid, Uuid>,
     /// Of each member's subscription.
     versions: Vec<i16>,
     /// What each member goes on with.
@@ -108,17 +114,31 @@ impl Draft {
             }
         });
         let members = members.collect();
-        let sizes = topic_ids.iter();
-        let sizes = sizes.filter_map(|(name, id)| Some((id, topics.by_name.get(name)?.partitions.max(0))));
+        let known = || {
+            topic_ids
+                .iter()
+                .filter_map(|(name, id)| Some((id, topics.by_name.get(name)?)))
+        };
         Ok(Self {
             group: GroupSpec {
                 members,
-                topics: sizes.collect(),
+                topics: known().map(|(id, topic)| (id, topic.partitions.max(0))).collect(),
             },
+            topics: known()
+                .map(|(_, topic)| (topic.name.clone(), topic.partitions))
+                .collect(),
+            own_ids: known().map(|(id, topic)| (id, topic.id)).collect(),
             versions: subscriptions.iter().map(|subscription| subscription.version).collect(),
             topic_ids,
             held,
         })
+    }
+
+    /// What each member is to have by an assignor of the coordinator's own, in the members' order.
+    pub(super) fn place(&self, assignor: ClassicAssignor) -> Vec<Arc<Partitions>> {
+        // Only topics of a known size are here, so that there is always a placement.
+        let placed = assignor.assign(&self.group);
+        placed.unwrap_or_else(|_| vec![Arc::default(); self.group.members.len()])
     }
 
     /// What is told of these targets, which are in the members' order.

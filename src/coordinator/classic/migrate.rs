@@ -64,6 +64,7 @@ impl ClassicGroup {
     /// The group makes room for a consumer group: whoever waits is to ask that one, and only the sessions of its members
     /// go on.
     pub(in crate::coordinator) fn end(mut self, cx: &mut Context<'_>) {
+        // Those that groups of both protocols have are the other group's by now.
         cx.cancel(&self.id, GroupTimer::Join);
         cx.cancel(&self.id, GroupTimer::Sync);
         for member_id in &self.pending_joins {

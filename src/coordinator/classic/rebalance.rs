@@ -1,6 +1,7 @@
 //! The join phase: it begins, is extended, and ends in a new generation or an empty group.
 
 use super::{Cause, ClassicGroup, State};
+use crate::coordinator::client_assignor::{Asking, ComputedOutside};
 use crate::coordinator::context::Context;
 use crate::coordinator::event::{Event, RebalanceReason};
 use crate::coordinator::record::GroupMetadataValue;
@@ -37,6 +38,8 @@ impl ClassicGroup {
         }
         cx.cancel(&self.id, GroupTimer::Sync);
         cx.cancel(&self.id, GroupTimer::Assignment);
+        self.end_computation(cx);
+        self.forget_asked(cx);
         self.pending_syncs.clear();
         let is_initial = self.state == State::Empty;
         self.transition(State::PreparingRebalance, cx);
@@ -180,10 +183,13 @@ impl ClassicGroup {
         cx.arm(&self.id, GroupTimer::Sync, self.members.rebalance_timeout_ms());
     }
 
-    /// A round that begins before the assignment came takes the parked syncs along.
+    /// A round that begins before the assignment came takes the parked syncs along. Where it was to come from outside, what members
+    /// had before is what the next one begins from.
     fn abandon_syncs(&mut self, cx: &mut Context<'_>) {
-        for member in self.members.iter_mut() {
-            member.assignment.clear();
+        if self.undecided.take().is_none() {
+            for member in self.members.iter_mut() {
+                member.assignment.clear();
+            }
         }
         self.complete_syncs(ErrorCode::REBALANCE_IN_PROGRESS, cx);
     }

@@ -26,6 +26,8 @@ pub(in crate::coordinator) struct Computation {
     pub(in crate::coordinator) assignor: Text,
     /// Monotonic clock.
     pub(in crate::coordinator) wanted_ms: u64,
+    /// How long the group's members can wait for it; `None` where they go on meanwhile.
+    bound_ms: Option<i32>,
     given: Option<Given>,
     passed_over: BTreeSet<Text>,
     losses: u8,
@@ -46,10 +48,11 @@ pub(in crate::coordinator) struct Given {
 }
 
 impl Computation {
-    pub(in crate::coordinator) fn wanted(assignor: Text, now_ms: u64) -> Self {
+    pub(super) fn wanted(assignor: Text, now_ms: u64, bound_ms: Option<i32>) -> Self {
         Self {
             assignor,
             wanted_ms: now_ms,
+            bound_ms,
             given: None,
             passed_over: BTreeSet::new(),
             losses: 0,
@@ -67,11 +70,16 @@ impl Computation {
 
     /// What is left of the time of whoever computes, in milliseconds.
     pub(in crate::coordinator) fn left_ms(&self, now_ms: u64) -> i32 {
-        self.given.as_ref().map_or(0, |given| {
-            let passed_ms = now_ms.saturating_sub(given.given_ms);
-            let passed_ms = i32::try_from(passed_ms).unwrap_or(i32::MAX);
-            (given.timeout_ms - passed_ms).max(0)
-        })
+        let left_ms = |given: &Given| left_ms(given.timeout_ms, given.given_ms, now_ms);
+        self.given
+            .as_ref()
+            .map_or(0, |given| left_ms(given).min(self.patience_ms(now_ms)))
+    }
+
+    /// For how much longer the group's members can wait, in milliseconds.
+    pub(super) fn patience_ms(&self, now_ms: u64) -> i32 {
+        self.bound_ms
+            .map_or(i32::MAX, |bound_ms| left_ms(bound_ms, self.wanted_ms, now_ms))
     }
 
     /// Whether whoever computes has been told what from.
@@ -151,13 +159,18 @@ impl Computation {
     }
 }
 
+fn left_ms(timeout_ms: i32, since_ms: u64, now_ms: u64) -> i32 {
+    let passed_ms = i32::try_from(now_ms.saturating_sub(since_ms)).unwrap_or(i32::MAX);
+    timeout_ms.saturating_sub(passed_ms).max(0)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn who_is_passed_over_has_no_second_turn_and_who_is_gone_may_come_back() {
-        let mut computation = Computation::wanted("a".into(), 0);
+        let mut computation = Computation::wanted("a".into(), 0, None);
         computation.give("slow".into(), 0, 10);
         assert_eq!(computation.pass_over().as_deref(), Some("slow"));
         assert!(!computation.may_have("slow"));
@@ -173,7 +186,7 @@ mod tests {
 
     #[test]
     fn the_time_for_a_computation_has_an_end() {
-        let mut computation = Computation::wanted("a".into(), 0);
+        let mut computation = Computation::wanted("a".into(), 0, None);
         computation.give("m".into(), 1_000, i32::MAX);
         assert_eq!(computation.left_ms(1_000), 300_000);
         computation.give("m".into(), 1_000, -5);
@@ -184,8 +197,22 @@ mod tests {
     }
 
     #[test]
+    fn nobody_has_more_time_than_the_members_can_wait() {
+        let mut computation = Computation::wanted("a".into(), 1_000, Some(20_000));
+        computation.give("m".into(), 2_000, 60_000);
+        assert_eq!(computation.left_ms(2_000), 19_000);
+        computation.pass_over();
+        computation.give("n".into(), 20_000, 500);
+        assert_eq!(
+            (computation.left_ms(20_000), computation.patience_ms(20_000)),
+            (500, 1_000)
+        );
+        assert_eq!((computation.left_ms(21_000), computation.patience_ms(21_000)), (0, 0));
+    }
+
+    #[test]
     fn the_third_refusal_is_one_too_many() {
-        let mut computation = Computation::wanted("a".into(), 0);
+        let mut computation = Computation::wanted("a".into(), 0, None);
         computation.give("m".into(), 0, 10);
         assert_eq!([(); 3].map(|()| computation.refuse()), [false, false, true]);
     }

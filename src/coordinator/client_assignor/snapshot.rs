@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use crate::coordinator::partitions::{Partitions, TopicPartition};
 use crate::coordinator::record::TargetMemberValue;
-use crate::coordinator::request::{InstallAssignmentRequest, InstalledMember, Text};
+use crate::coordinator::request::{InstallAssignmentRequest, InstalledMember, PreparedMember, PreparedTopic, Text};
 
 /// A group as it was when somebody asked for it.
 #[derive(Debug)]
@@ -42,6 +42,29 @@ pub(in crate::coordinator) struct MetadataLimits {
 pub(in crate::coordinator) type Installed = BTreeMap<Text, TargetMemberValue>;
 
 impl Snapshot {
+    /// What is kept of what was told, until the assignment is there.
+    pub(super) fn of(epoch: i32, members: &[PreparedMember], topics: &[PreparedTopic]) -> Self {
+        let members = members.iter().map(|member| {
+            let kept = SnapshotMember {
+                instance_id: member.group_instance_id.clone(),
+                topics: Arc::clone(&member.topic_ids),
+            };
+            (member.member_id.clone(), kept)
+        });
+        let topics = topics.iter().map(|topic| {
+            let kept = SnapshotTopic {
+                name: topic.name.clone(),
+                partitions: topic.partitions,
+            };
+            (topic.topic_id, kept)
+        });
+        Self {
+            epoch,
+            members: members.collect(),
+            topics: topics.collect(),
+        }
+    }
+
     /// The assignment, if it can be one for the group as it was.
     ///
     /// # Errors

@@ -87,7 +87,7 @@ impl ConsumerGroup {
                 assignment_epoch: self.target_epoch,
                 computed_by: self.computed_by.as_ref().or(self.computed_here_by.as_ref()).cloned(),
                 assignor_error: self.assignor_error,
-                computation: self.view_computation(),
+                computation: self.outside.view(),
                 partitions_to_revoke: self.members.iter().map(held).sum(),
                 partitions_to_assign: self.members.iter().map(|member| self.missing(member)).sum(),
             }),

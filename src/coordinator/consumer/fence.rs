@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::heartbeat::Refusal;
 use super::members::Member;
 use super::{ConsumerGroup, epoch};
+use crate::coordinator::client_assignor::ComputedOutside;
 use crate::coordinator::context::Context;
 use crate::coordinator::event::{EpochReason, Event};
 use crate::coordinator::held::HeldPartitions;

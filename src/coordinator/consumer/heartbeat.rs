@@ -6,6 +6,7 @@ use super::members::{Member, metadata_bytes};
 use super::reconcile::{MustRejoin, Step};
 use super::said::{Said, regex_of};
 use super::{ConsumerGroup, epoch, member_epoch};
+use crate::coordinator::client_assignor::{Asking, ComputedOutside};
 use crate::coordinator::context::Context;
 use crate::coordinator::event::EpochReason;
 use crate::coordinator::input::Ticket;

@@ -11,7 +11,7 @@ use uuid::Uuid;
 use super::ConsumerGroup;
 use super::heartbeat::heartbeat_refusal;
 use crate::coordinator::assignor::{Assignor, AssignorError, GroupSpec, MemberSpec};
-use crate::coordinator::client_assignor::Choice;
+use crate::coordinator::client_assignor::{Choice, Computable, ComputedOutside};
 use crate::coordinator::context::Context;
 use crate::coordinator::event::Event;
 use crate::coordinator::group_config::GroupSetting;
@@ -114,13 +114,13 @@ impl ConsumerGroup {
             Choice::Client(assignor) => self.want_computation(assignor, cx),
             Choice::Server(assignor) => {
                 self.end_computation(cx);
-                self.compute_here(Computed { assignor, error: 0 }, cx);
+                self.compute_target_by(Computed { assignor, error: 0 }, cx);
             }
         }
     }
 
     /// Computes a target with a server assignor.
-    pub(super) fn compute_here(&mut self, computed: Computed, cx: &mut Context<'_>) {
+    pub(super) fn compute_target_by(&mut self, computed: Computed, cx: &mut Context<'_>) {
         self.pending.computed(cx.now.monotonic_ms);
         match self.assign(&computed.assignor, cx) {
             Ok(targets) => self.take_targets(computed, targets, cx),
@@ -233,7 +233,7 @@ impl ConsumerGroup {
                 heartbeat_refusal(ErrorCode::COORDINATOR_LOAD_IN_PROGRESS, None),
             );
         }
-        self.bound_joins(cx);
+        self.bound_waiting(cx);
     }
 
     /// Ends the wait of a member that is no more.

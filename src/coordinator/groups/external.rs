@@ -1,6 +1,7 @@
 //! Heartbeats of external assignors, and the assignments that they and members compute.
 
 use super::Groups;
+use crate::coordinator::client_assignor::{Asking, ComputedOutside, install_assignment, prepare_assignment};
 use crate::coordinator::consumer::{asked, heartbeat_refusal, left};
 use crate::coordinator::context::Context;
 use crate::coordinator::event::{EpochReason, Event};
@@ -83,7 +84,7 @@ impl Groups {
             tell_registered(request, cx);
         }
         let (mut should_compute, mut is_busy) = (false, false);
-        if let Some(Group::Consumer(group)) = self.groups.get_mut(group_id) {
+        if let Some(group) = self.groups.get_mut(group_id).map(Group::computed_outside) {
             if request.is_join() {
                 group.on_external_gone(member_id, cx);
             }
@@ -137,8 +138,8 @@ impl Groups {
             client_host: external.client_host,
             reason,
         });
-        if let Some(Group::Consumer(group)) = self.groups.get_mut(group_id) {
-            group.on_external_gone(member_id, cx);
+        if let Some(group) = self.groups.get_mut(group_id) {
+            group.computed_outside().on_external_gone(member_id, cx);
         }
     }
 
@@ -148,8 +149,8 @@ impl Groups {
         cx: &mut Context<'_>,
     ) -> Response {
         match self.groups.get_mut(&request.group_id) {
-            Some(Group::Consumer(group)) => group.prepare_assignment(request, cx),
-            _ => Response::PrepareAssignment(PrepareAssignmentResponse::refusal(
+            Some(group) => prepare_assignment(group.computed_outside(), request, cx),
+            None => Response::PrepareAssignment(PrepareAssignmentResponse::refusal(
                 ErrorCode::GROUP_ID_NOT_FOUND,
                 Some(not_found(&request.group_id)),
             )),
@@ -162,8 +163,8 @@ impl Groups {
         cx: &mut Context<'_>,
     ) -> Response {
         match self.groups.get_mut(&request.group_id) {
-            Some(Group::Consumer(group)) => group.install_assignment(request, cx),
-            _ => Response::InstallAssignment {
+            Some(group) => install_assignment(group.computed_outside(), request, cx),
+            None => Response::InstallAssignment {
                 error: ErrorCode::GROUP_ID_NOT_FOUND,
                 error_message: Some(not_found(&request.group_id)),
             },
@@ -209,7 +210,7 @@ fn external_response(member_id: &Text, interval_ms: i32, should_compute: bool) -
 }
 
 fn not_found(group_id: &str) -> Text {
-    format!("Consumer group {group_id} not found.").into()
+    format!("Group {group_id} not found.").into()
 }
 
 fn tell_registered(request: &ConsumerGroupHeartbeatRequest, cx: &mut Context<'_>) {

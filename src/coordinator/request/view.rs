@@ -46,10 +46,12 @@ pub struct GroupView {
 /// Who assigned for a classic group last.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClassicGroupView {
-    /// `leader` or `coordinator`.
+    /// `leader`, `coordinator` or `external`.
     pub assigned_by: &'static str,
-    /// The coordinator's; `None` where a leader assigned, and where a restart has forgotten it.
+    /// The coordinator's or the external one; `None` where a leader assigned, and where a restart has forgotten it.
     pub assignor: Option<Text>,
+    /// Of the assignment that members wait for, by an external assignor.
+    pub computation: Option<ComputationView>,
     /// Partitions that nobody has until their owners have given them up.
     pub partitions_withheld: usize,
 }

@@ -21,6 +21,7 @@ pub(super) fn assigned_by(assignor: Option<&str>) -> Settings {
     let rule = ClassicAssignmentRule {
         groups: GroupPatterns::new(&["g".to_owned()]),
         assignor: assignor.map(Text::from),
+        fallback: None,
     };
     Settings {
         coordinator_assigned: [rule].into(),
@@ -139,7 +140,7 @@ pub(super) fn join_all(test: &mut GroupTest, requests: Vec<JoinGroupRequest>) ->
 }
 
 /// Ids by MEMBER_ID_REQUIRED, and their joins for this protocol.
-fn eager_joins(test: &mut GroupTest, count: usize, protocol: &str) -> Vec<JoinGroupRequest> {
+pub(super) fn eager_joins(test: &mut GroupTest, count: usize, protocol: &str) -> Vec<JoinGroupRequest> {
     let ids: Vec<Text> = (0..count).map(|_| test.member_id()).collect();
     let join = |id| JoinGroupRequest {
         protocols: protocols(&[protocol]),

@@ -248,8 +248,14 @@ fn nothing_is_prepared_for_a_group_that_is_not_here() {
     let mut test = shard();
     let asked = test.send(Request::PrepareAssignment(super::computing_client::prepare_of("x", 1)));
     assert_eq!(test.reply(asked), crate::coordinator::request::Response::NotOwned);
-    test.stable_group(1);
+    test.register("x");
     assert_eq!(test.try_prepare("x", 1).error, ErrorCode::GROUP_ID_NOT_FOUND);
+    test.stable_group(1);
+    assert_eq!(
+        test.try_prepare("x", 1).error,
+        ErrorCode::UNKNOWN_MEMBER_ID,
+        "a member leads it"
+    );
     for (member_id, epoch) in [("", 1), ("x", -1)] {
         assert_eq!(test.try_prepare(member_id, epoch).error, ErrorCode::INVALID_REQUEST);
     }

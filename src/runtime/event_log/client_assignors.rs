@@ -36,6 +36,7 @@ pub(super) fn log(event: &Event) {
             took_ms,
             members,
             partitions_moved,
+            partitions_withheld,
         } => info!(
             group = &**group_id,
             epoch = group_epoch,
@@ -44,6 +45,7 @@ pub(super) fn log(event: &Event) {
             took_ms,
             members,
             partitions_moved,
+            partitions_withheld,
             "assignment installed"
         ),
         Event::ExternalAssignorRegistered {
@@ -90,7 +92,7 @@ fn log_trouble(event: &Event) {
             assignor = &**assignor,
             member = &**member_id,
             reason = reason.label(),
-            "passed over: it did not compute the assignment; the group goes on with its last one meanwhile"
+            "passed over: it did not compute the assignment"
         ),
         Event::ComputationRefused {
             group_id,
@@ -102,7 +104,7 @@ fn log_trouble(event: &Event) {
             assignor = &**assignor,
             member = &**member_id,
             reason = &**reason,
-            "assignment refused; the group keeps its last one"
+            "assignment refused"
         ),
         Event::ComputationFellBack {
             group_id,
@@ -114,7 +116,7 @@ fn log_trouble(event: &Event) {
             assignor = &**assignor,
             to = &**to,
             reason = reason.label(),
-            "nobody is left who could compute the assignment: a server assignor does"
+            "nobody is left who could compute the assignment: Convoke does"
         ),
         _ => {}
     }

@@ -1,4 +1,4 @@
-//! Consumers of the new protocol whose partitions a program of the user's places, through `convoke assignor`.
+//! Consumers of both protocols whose partitions a program of the user's places, through `convoke assignor`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,6 +16,10 @@ use crate::stock::Stock;
 /// What members ask for.
 const NAME: &str = "fickle";
 const PARTITIONS: u32 = 6;
+/// Of each of them all, for classic clients some: their rebalances take longer.
+const CLASSIC_FAULTS: [&str; 3] = ["hang", "declined", "refused"];
+/// Classic clients that are tried, each with its own assignor.
+const CLASSIC: [(Stock, &str); 2] = [(Stock::Java440, "cooperative-sticky"), (Stock::Librdkafka, "range")];
 /// The script's ways to go wrong, and what the log of `convoke assignor` says of each.
 const FAULTS: [(&str, &str); 6] = [
     ("crash", "the command ended with exit status: 3"),
@@ -26,20 +30,58 @@ const FAULTS: [(&str, &str); 6] = [
     ("refused", "assignment refused with INVALID_ASSIGNMENT"),
 ];
 
-/// The trials of the clients that can name an assignor of their own.
+/// Who is in the group.
+#[derive(Debug, Clone, Copy)]
+struct Members {
+    stock: Stock,
+    /// Of classic ones.
+    assignor: Option<&'static str>,
+}
+
+impl Members {
+    /// Of classic groups one that a rule gives to the script.
+    fn group(self, stage: &Stage) -> String {
+        stage.name(if self.assignor.is_some() { "scripted" } else { "group" })
+    }
+
+    fn join(self, stage: &Stage, group: &str, topic: &str, rack: &str) -> Result<Member> {
+        let extra = match self.assignor {
+            Some(assignor) => json!({"assignor": assignor, "session_timeout_ms": 10_000, "rack": rack}),
+            None => json!({"remote_assignor": NAME, "rack": rack}),
+        };
+        Member::consumer(stage, self.stock, group, topic, &extra)
+    }
+
+    fn faults(self) -> impl Iterator<Item = (&'static str, &'static str)> {
+        let is_tried = move |mood: &str| self.assignor.is_none() || CLASSIC_FAULTS.contains(&mood);
+        FAULTS.into_iter().filter(move |(mood, _)| is_tried(mood))
+    }
+}
+
 pub fn all() -> Vec<Trial> {
     let mut trials = Vec::new();
-    for stock in [Stock::Java440Consumer, Stock::LibrdkafkaConsumer] {
-        let mut add = |what, run| trials.push(Trial::of(stock, what, run));
+    let consumers = [Stock::Java440Consumer, Stock::LibrdkafkaConsumer].map(|stock| (stock, None));
+    let classic = CLASSIC.map(|(stock, assignor)| (stock, Some(assignor)));
+    for (stock, assignor) in consumers.into_iter().chain(classic) {
+        let members = Members { stock, assignor };
+        let mut add = |what: &str, run: fn(&mut Stage, Members) -> Result<()>| {
+            let name = match assignor {
+                Some(assignor) => format!("{} by {assignor}: {what}", stock.name()),
+                None => format!("{}: {what}", stock.name()),
+            };
+            trials.push(Trial::new(name, move |stage| run(stage, members)));
+        };
         add("a script places partitions through Convoke", script_places);
         add(
             "Convoke settles the group whatever a script does wrong",
             script_goes_wrong,
         );
-        add(
-            "Convoke settles the group when the assignor is killed",
-            assignor_is_killed,
-        );
+        if assignor.is_none() {
+            add(
+                "Convoke settles the group when the assignor is killed",
+                assignor_is_killed,
+            );
+        }
     }
     trials
 }
@@ -94,11 +136,6 @@ impl Assignor {
     }
 }
 
-fn member(stage: &Stage, stock: Stock, group: &str, topic: &str, rack: &str) -> Result<Member> {
-    let extra = json!({"remote_assignor": NAME, "rack": rack});
-    Member::consumer(stage, stock, group, topic, &extra)
-}
-
 /// Waits until they have so many partitions each, and all between them.
 fn until_they_have(members: &mut [&mut Member], topic: &str, counts: &[usize]) -> Result<()> {
     for (member, count) in members.iter_mut().zip(counts) {
@@ -111,17 +148,17 @@ fn until_they_have(members: &mut [&mut Member], topic: &str, counts: &[usize]) -
     settle(members, topic, PARTITIONS)
 }
 
-fn script_places(stage: &mut Stage, stock: Stock) -> Result<()> {
-    let (topic, group) = (stage.topic(PARTITIONS)?, stage.name("group"));
+fn script_places(stage: &mut Stage, members: Members) -> Result<()> {
+    let (topic, group) = (stage.topic(PARTITIONS)?, members.group(stage));
     let mut assignor = Assignor::start(stage, &group)?;
-    let mut rest = member(stage, stock, &group, &topic, "rest")?;
+    let mut rest = members.join(stage, &group, &topic, "rest")?;
     until_they_have(&mut [&mut rest], &topic, &[6])?;
-    let mut one = member(stage, stock, &group, &topic, "one")?;
+    let mut one = members.join(stage, &group, &topic, "one")?;
     until_they_have(&mut [&mut rest, &mut one], &topic, &[5, 1])?;
     if one.told.assignment.first() != Some(&format!("{topic}-0")) {
         return Err(format!("the script gave it partition 0, it has {:?}", one.told.assignment).into());
     }
-    produce(stage, stock, &topic, PARTITIONS, "a", 120)?;
+    produce(stage, members.stock, &topic, PARTITIONS, "a", 120)?;
     read_all(&mut [&mut rest, &mut one], &values("a", 120))?;
     let shown = stage.convoke()?.group(&group)?.ok_or("the group is not in /groups")?;
     if !shown.to_string().contains(NAME) {
@@ -131,22 +168,22 @@ fn script_places(stage: &mut Stage, stock: Stock) -> Result<()> {
     until_they_have(&mut [&mut rest], &topic, &[6])?;
     // Nothing of what stands depends on the assignor's being there.
     assignor.process.stop(LIMIT)?;
-    produce(stage, stock, &topic, PARTITIONS, "b", 60)?;
+    produce(stage, members.stock, &topic, PARTITIONS, "b", 60)?;
     read_all(&mut [&mut rest], &values("b", 60))?;
     assert_done_once(&[&rest, &one])?;
     rest.close()
 }
 
-fn script_goes_wrong(stage: &mut Stage, stock: Stock) -> Result<()> {
-    let (topic, group) = (stage.topic(PARTITIONS)?, stage.name("group"));
+fn script_goes_wrong(stage: &mut Stage, members: Members) -> Result<()> {
+    let (topic, group) = (stage.topic(PARTITIONS)?, members.group(stage));
     let assignor = Assignor::start(stage, &group)?;
-    let mut rest = member(stage, stock, &group, &topic, "rest")?;
-    let mut one = member(stage, stock, &group, &topic, "one")?;
+    let mut rest = members.join(stage, &group, &topic, "rest")?;
+    let mut one = members.join(stage, &group, &topic, "one")?;
     until_they_have(&mut [&mut rest, &mut one], &topic, &[5, 1])?;
-    for (mood, said) in FAULTS {
+    for (mood, said) in members.faults() {
         assignor.be(mood)?;
         let from = assignor.process.stderr.len();
-        let mut third = member(stage, stock, &group, &topic, "more")?;
+        let mut third = members.join(stage, &group, &topic, "more")?;
         until_they_have(&mut [&mut third, &mut rest, &mut one], &topic, &[2, 2, 2])?;
         assignor.until_said(from, said)?;
         assignor.be("good")?;
@@ -157,15 +194,15 @@ fn script_goes_wrong(stage: &mut Stage, stock: Stock) -> Result<()> {
     one.close()
 }
 
-fn assignor_is_killed(stage: &mut Stage, stock: Stock) -> Result<()> {
-    let (topic, group) = (stage.topic(PARTITIONS)?, stage.name("group"));
+fn assignor_is_killed(stage: &mut Stage, members: Members) -> Result<()> {
+    let (topic, group) = (stage.topic(PARTITIONS)?, members.group(stage));
     let assignor = Assignor::start(stage, &group)?;
-    let mut rest = member(stage, stock, &group, &topic, "rest")?;
-    let mut one = member(stage, stock, &group, &topic, "one")?;
+    let mut rest = members.join(stage, &group, &topic, "rest")?;
+    let mut one = members.join(stage, &group, &topic, "one")?;
     until_they_have(&mut [&mut rest, &mut one], &topic, &[5, 1])?;
     drop(assignor);
     // It has not said that it goes: it is given the next computation, and passed over when its time is up.
-    let mut third = member(stage, stock, &group, &topic, "more")?;
+    let mut third = members.join(stage, &group, &topic, "more")?;
     until_they_have(&mut [&mut third, &mut rest, &mut one], &topic, &[2, 2, 2])?;
     let _again = Assignor::start(stage, &group)?;
     third.close()?;
