@@ -9,8 +9,9 @@
 //!
 //! | module | its one job |
 //! |---|---|
-//! | `groups` | which groups are registered for: those that are named, and those that a pattern finds |
+//! | `groups` | which groups are registered for: those that are named, and those that a pattern means |
 //! | `registration` | one group: heartbeats, and when to compute |
+//! | `pattern` | all groups of a pattern at once, where Convoke has a rule with it |
 //! | `computation` | one computation: prepare, ask, install |
 //! | `facts` | lag and racks for it |
 //! | [`document`] | the JSON that the command reads and writes |
@@ -23,6 +24,7 @@ mod computation;
 pub mod document;
 mod facts;
 mod groups;
+mod pattern;
 mod registration;
 
 use std::io;

@@ -25,6 +25,7 @@ mod offset_commit;
 mod offset_delete;
 mod offset_fetch;
 mod partitions;
+mod pattern_heartbeat;
 mod prepare_assignment;
 mod sync_group;
 #[cfg(test)]
@@ -32,6 +33,7 @@ mod tests;
 mod topic_patterns;
 mod topics;
 
+use std::collections::BTreeMap;
 use std::future::Future;
 use std::sync::Arc;
 
@@ -100,6 +102,8 @@ pub struct HandlerServices {
     pub delegate: GroupPatterns,
     /// Classic groups that the coordinator assigns for.
     pub assign: GroupPatterns,
+    /// The groups of each assignor's rule under `assignors`, by its name.
+    pub assignors: Arc<BTreeMap<String, GroupPatterns>>,
     pub patterns: Arc<TopicPatterns>,
     pub group_memory: Arc<GroupMemory>,
     pub metrics: Arc<Metrics>,

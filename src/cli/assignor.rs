@@ -30,7 +30,8 @@ pub(super) struct AssignorArgs {
     /// Where clients reach Convoke.
     #[arg(long, value_name = "HOST:PORT", required = true, value_delimiter = ',')]
     bootstrap: Vec<HostPort>,
-    /// A group to assign for, or the beginning of the ids of groups with a `*` after it. May be given several times.
+    /// A group to assign for, or the beginning of the ids of groups with a `*` after it: if a rule of `assignors` has it written the
+    /// same, new groups are assigned for from their first join on, else from a few seconds later. May be given several times.
     #[arg(long, value_name = "ID|PREFIX*", required = true)]
     group: Vec<String>,
     /// What the group's members ask for (`group.remote.assignor`). May be given several times.

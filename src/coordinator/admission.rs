@@ -73,6 +73,7 @@ fn malformed(request: &Request, settings: &Settings, is_offered: impl Fn(&str, &
             Some(join_refusal(error, join.member_id.clone()))
         }
         Request::ConsumerGroupHeartbeat(heartbeat) => invalid_heartbeat(heartbeat, settings, is_offered),
+        Request::PatternHeartbeat(request) => invalid_heartbeat(&request.heartbeat, settings, is_offered),
         Request::ConsumerGroupDescribe { group_id } if group_id.is_empty() => Some(Response::ConsumerGroupDescribe(
             ConsumerGroupDescribeResponse::refusal(group_id.clone(), invalid, None),
         )),
@@ -137,7 +138,7 @@ impl Request {
             | Self::ConsumerGroupDescribe { group_id }
             | Self::DescribeGroupConfig { group_id } => Some(group_id),
             Self::AlterGroupConfig(request) => Some(&request.group_id),
-            Self::ListGroups(_) | Self::View => None,
+            Self::PatternHeartbeat(_) | Self::ListGroups(_) | Self::View => None,
         }
     }
 
@@ -161,6 +162,7 @@ impl Request {
             | Self::ConsumerGroupDescribe { .. }
             | Self::AlterGroupConfig(_)
             | Self::DescribeGroupConfig { .. }
+            | Self::PatternHeartbeat(_)
             | Self::ListGroups(_)
             | Self::View => None,
         }

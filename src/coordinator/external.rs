@@ -1,18 +1,43 @@
-//! External assignors: processes that compute assignments for a group without being in it, by group.
+//! External assignors: processes that compute assignments for a group, or for all groups of a pattern, without being in any.
 //!
 //! Nothing of them is durable. After a restart one is told UNKNOWN_MEMBER_ID and registers again. Its group need not exist.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::input::Ticket;
 use super::request::{ClientAssignor, ConsumerGroupHeartbeatRequest, ExternalAssignorView, Text};
 
-/// External assignors that one group may have.
+/// External assignors that one group, or one pattern, may have.
 pub(super) const OF_GROUP_MAX: usize = 64;
 /// External assignors that one shard may have.
 pub(super) const OF_SHARD_MAX: usize = 4_096;
 /// The member epoch of each of them.
 pub(super) const EPOCH: i32 = 1;
+
+/// What an external assignor has registered for.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Scope {
+    /// One group.
+    Group(Text),
+    /// Every group whose id begins as the pattern does, up to the `*` at its end. All shards know of it.
+    Pattern(Text),
+}
+
+impl Scope {
+    /// As it is registered.
+    pub(super) const fn text(&self) -> &Text {
+        match self {
+            Self::Group(text) | Self::Pattern(text) => text,
+        }
+    }
+
+    pub(super) fn means(&self, group_id: &str) -> bool {
+        match self {
+            Self::Group(group) => &**group == group_id,
+            Self::Pattern(pattern) => group_id.starts_with(pattern.trim_end_matches('*')),
+        }
+    }
+}
 
 #[derive(Debug)]
 pub(super) struct External {
@@ -25,6 +50,8 @@ pub(super) struct External {
     parked: Option<Ticket>,
     /// When it was last chosen, in the order of choices; 0 for never.
     chosen: u64,
+    /// Whether this shard tells people of it: of one of a pattern, which all shards know, a single one does.
+    pub(super) is_shown: bool,
 }
 
 impl External {
@@ -37,42 +64,63 @@ impl External {
 /// Those of a shard.
 #[derive(Debug, Default)]
 pub(super) struct Externals {
-    groups: BTreeMap<Text, BTreeMap<Text, External>>,
+    /// By what they registered for: those of groups first, and of patterns there are few.
+    scopes: BTreeMap<Scope, BTreeMap<Text, External>>,
     count: usize,
     choices: u64,
+    /// The groups whose next assignment somebody outside is to compute.
+    wanting: BTreeSet<Text>,
 }
 
 impl Externals {
-    pub(super) fn get(&self, group_id: &str, member_id: &str) -> Option<&External> {
-        self.groups.get(group_id)?.get(member_id)
+    /// The one of this id that has registered for the group, by its name or by a pattern.
+    pub(super) fn get(&self, group_id: &Text, member_id: &str) -> Option<&External> {
+        self.scopes_of(group_id).find_map(|(_, members)| members.get(member_id))
     }
 
-    pub(super) fn contains(&self, group_id: &str, member_id: &str) -> bool {
+    pub(super) fn contains(&self, group_id: &Text, member_id: &str) -> bool {
         self.get(group_id, member_id).is_some()
     }
 
-    /// Those of a group, by id.
-    pub(super) fn of(&self, group_id: &str) -> impl Iterator<Item = (&Text, &External)> {
-        self.groups.get(group_id).into_iter().flatten()
+    /// What this one of a group has registered for.
+    pub(super) fn scope(&self, group_id: &Text, member_id: &str) -> Option<Scope> {
+        let mut scopes = self.scopes_of(group_id);
+        let scope = scopes.find(|(_, members)| members.contains_key(member_id));
+        scope.map(|(scope, _)| scope.clone())
+    }
+
+    /// The one that has registered for exactly this.
+    pub(super) fn registered(&self, scope: &Scope, member_id: &str) -> Option<&External> {
+        self.scopes.get(scope)?.get(member_id)
+    }
+
+    /// Those of a group.
+    pub(super) fn of(&self, group_id: &Text) -> impl Iterator<Item = (&Text, &External)> {
+        self.scopes_of(group_id).flat_map(|(_, members)| members)
     }
 
     /// Whether anybody can run this assignor for the group.
-    pub(super) fn offer(&self, group_id: &str, name: &str) -> bool {
+    pub(super) fn offer(&self, group_id: &Text, name: &str) -> bool {
         self.of(group_id).any(|(_, external)| external.assignor(name).is_some())
     }
 
     /// Whether one more has room. One that is there takes no more.
-    pub(super) fn have_room(&self, group_id: &str, member_id: &str) -> bool {
-        let of_group = self.groups.get(group_id);
-        let is_known = of_group.is_some_and(|group| group.contains_key(member_id));
-        let count = of_group.map_or(0, BTreeMap::len);
+    pub(super) fn have_room(&self, scope: &Scope, member_id: &str) -> bool {
+        let members = self.scopes.get(scope);
+        let is_known = members.is_some_and(|members| members.contains_key(member_id));
+        let count = members.map_or(0, BTreeMap::len);
         is_known || (count < OF_GROUP_MAX && self.count < OF_SHARD_MAX)
     }
 
     /// Takes one in, or what is new of one. What a heartbeat leaves out stays. Gives the heartbeat that it may have had parked.
-    pub(super) fn take_in(&mut self, request: &ConsumerGroupHeartbeatRequest) -> Option<Ticket> {
-        let group = self.groups.entry(request.group_id.clone()).or_default();
-        let external = group.entry(request.member_id.clone()).or_insert_with(|| {
+    pub(super) fn take_in(
+        &mut self,
+        scope: &Scope,
+        request: &ConsumerGroupHeartbeatRequest,
+        is_shown: bool,
+    ) -> Option<Ticket> {
+        let members = self.scopes.entry(scope.clone()).or_default();
+        let external = members.entry(request.member_id.clone()).or_insert_with(|| {
             self.count += 1;
             External {
                 client_id: "".into(),
@@ -81,6 +129,7 @@ impl Externals {
                 assignors: Vec::new(),
                 parked: None,
                 chosen: 0,
+                is_shown,
             }
         });
         external.client_id.clone_from(&request.client_id);
@@ -94,29 +143,29 @@ impl Externals {
         external.parked.take()
     }
 
-    pub(super) fn remove(&mut self, group_id: &str, member_id: &str) -> Option<External> {
-        let group = self.groups.get_mut(group_id)?;
-        let external = group.remove(member_id)?;
+    pub(super) fn remove(&mut self, scope: &Scope, member_id: &str) -> Option<External> {
+        let members = self.scopes.get_mut(scope)?;
+        let external = members.remove(member_id)?;
         self.count -= 1;
-        if group.is_empty() {
-            self.groups.remove(group_id);
+        if members.is_empty() {
+            self.scopes.remove(scope);
         }
         Some(external)
     }
 
-    pub(super) fn park(&mut self, group_id: &str, member_id: &str, ticket: Ticket) {
-        if let Some(external) = self.get_mut(group_id, member_id) {
+    pub(super) fn park(&mut self, scope: &Scope, member_id: &str, ticket: Ticket) {
+        if let Some(external) = self.registered_mut(scope, member_id) {
             external.parked = Some(ticket);
         }
     }
 
     /// Takes the parked heartbeat, to answer it.
-    pub(super) fn unpark(&mut self, group_id: &str, member_id: &str) -> Option<Ticket> {
-        self.get_mut(group_id, member_id)?.parked.take()
+    pub(super) fn unpark(&mut self, scope: &Scope, member_id: &str) -> Option<Ticket> {
+        self.registered_mut(scope, member_id)?.parked.take()
     }
 
     /// Of those that wait for something to do and pass, the one that was chosen longest ago.
-    pub(super) fn next_parked(&self, group_id: &str, passes: impl Fn(&Text, &External) -> bool) -> Option<&Text> {
+    pub(super) fn next_parked(&self, group_id: &Text, passes: impl Fn(&Text, &External) -> bool) -> Option<&Text> {
         let parked = self.of(group_id).filter(|(_, external)| external.parked.is_some());
         parked
             .filter(|(id, external)| passes(id, external))
@@ -125,37 +174,64 @@ impl Externals {
     }
 
     /// Notes that it has its turn.
-    pub(super) fn chose(&mut self, group_id: &str, member_id: &str) {
+    pub(super) fn chose(&mut self, group_id: &Text, member_id: &str) {
         self.choices += 1;
         let choice = self.choices;
-        if let Some(external) = self.get_mut(group_id, member_id) {
+        if let Some(scope) = self.scope(group_id, member_id)
+            && let Some(external) = self.registered_mut(&scope, member_id)
+        {
             external.chosen = choice;
         }
     }
 
+    /// The group's next assignment is to be computed outside.
+    pub(super) fn want(&mut self, group_id: &Text) {
+        self.wanting.insert(group_id.clone());
+    }
+
+    /// It is there, or the group is gone.
+    pub(super) fn unwant(&mut self, group_id: &Text) {
+        self.wanting.remove(group_id);
+    }
+
+    /// The groups of those that it has registered for whose next assignment is to be computed outside.
+    pub(super) fn wanting(&self, scope: &Scope) -> Vec<Text> {
+        let meant = self.wanting.iter().filter(|group_id| scope.means(group_id));
+        meant.cloned().collect()
+    }
+
     /// Every heartbeat that waits.
     pub(super) fn parked(&self) -> impl Iterator<Item = Ticket> {
-        let all = self.groups.values().flat_map(BTreeMap::values);
+        let all = self.scopes.values().flat_map(BTreeMap::values);
         all.filter_map(|external| external.parked)
     }
 
     pub(super) fn view(&self) -> Vec<ExternalAssignorView> {
-        let groups = self.groups.iter();
-        let all = groups.flat_map(|(group_id, group)| group.iter().map(move |(id, external)| (group_id, id, external)));
-        all.map(|(group_id, member_id, external)| ExternalAssignorView {
-            group_id: group_id.clone(),
-            member_id: member_id.clone(),
-            client_id: external.client_id.clone(),
-            client_host: external.client_host.clone(),
-            rebalance_timeout_ms: external.rebalance_timeout_ms,
-            assignors: external.assignors.clone(),
-            parked: external.parked.is_some(),
-        })
-        .collect()
+        let scopes = self.scopes.iter();
+        let all = scopes.flat_map(|(scope, members)| members.iter().map(move |(id, external)| (scope, id, external)));
+        let shown = all.filter(|(_, _, external)| external.is_shown);
+        shown
+            .map(|(scope, member_id, external)| ExternalAssignorView {
+                group_id: scope.text().clone(),
+                member_id: member_id.clone(),
+                client_id: external.client_id.clone(),
+                client_host: external.client_host.clone(),
+                rebalance_timeout_ms: external.rebalance_timeout_ms,
+                assignors: external.assignors.clone(),
+                parked: external.parked.is_some(),
+            })
+            .collect()
     }
 
-    fn get_mut(&mut self, group_id: &str, member_id: &str) -> Option<&mut External> {
-        self.groups.get_mut(group_id)?.get_mut(member_id)
+    fn scopes_of(&self, group_id: &Text) -> impl Iterator<Item = (&Scope, &BTreeMap<Text, External>)> {
+        let own = self.scopes.get_key_value(&Scope::Group(group_id.clone()));
+        let patterns = self.scopes.range(Scope::Pattern("".into())..);
+        own.into_iter()
+            .chain(patterns.filter(move |(scope, _)| scope.means(group_id)))
+    }
+
+    fn registered_mut(&mut self, scope: &Scope, member_id: &str) -> Option<&mut External> {
+        self.scopes.get_mut(scope)?.get_mut(member_id)
     }
 }
 
@@ -172,5 +248,19 @@ impl ConsumerGroupHeartbeatRequest {
         let names = self.subscribed_topic_names.as_ref();
         let regex = self.subscribed_topic_regex.as_ref();
         names.is_some_and(|names| !names.is_empty()) || regex.is_some_and(|regex| !regex.is_empty())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pattern_means_what_begins_as_it_does() {
+        let means = |pattern: &str, group: &str| Scope::Pattern(pattern.into()).means(group);
+        assert!(means("orders-*", "orders-eu") && means("orders-*", "orders-") && means("*", ""));
+        assert!(!means("orders-*", "orders") && !means("orders-*", "my-orders-eu"));
+        let group = Scope::Group("orders-*".into());
+        assert!(group.means("orders-*") && !group.means("orders-eu"));
     }
 }

@@ -33,6 +33,13 @@ impl GroupPatterns {
         }
     }
 
+    /// Whether this very prefix with a `*` at its end is among them.
+    #[must_use]
+    pub fn has_prefix(&self, pattern: &str) -> bool {
+        let prefix = pattern.strip_suffix('*');
+        prefix.is_some_and(|prefix| self.patterns.prefixes.iter().any(|known| known == prefix))
+    }
+
     /// Whether a name is, or a prefix begins, the group's.
     #[must_use]
     pub fn matches(&self, group_id: &str) -> bool {
@@ -52,6 +59,9 @@ mod tests {
         assert!(!patterns.matches("legacy-2"));
         assert!(patterns.matches("connect-sink"));
         assert!(!patterns.matches("connect"));
+        assert!(
+            patterns.has_prefix("connect-*") && !patterns.has_prefix("connect-s*") && !patterns.has_prefix("legacy")
+        );
         assert!(!GroupPatterns::default().matches(""));
         assert!(GroupPatterns::new(&["*".to_owned()]).matches(""));
     }

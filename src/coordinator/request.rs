@@ -21,7 +21,7 @@ pub use assignment::{
 };
 pub use consumer_group::{
     AssignedTopic, ConsumerGroupDescribeResponse, ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse,
-    ConsumerGroupMember, ResolvedRegex,
+    ConsumerGroupMember, PatternHeartbeatRequest, ResolvedRegex,
 };
 pub use group_config::{AlterGroupConfigRequest, AlterGroupConfigResponse, DescribeGroupConfigResponse};
 
@@ -41,6 +41,8 @@ pub enum Request {
     Heartbeat(HeartbeatRequest),
     LeaveGroup(LeaveGroupRequest),
     ConsumerGroupHeartbeat(ConsumerGroupHeartbeatRequest),
+    /// To every shard.
+    PatternHeartbeat(PatternHeartbeatRequest),
     PrepareAssignment(PrepareAssignmentRequest),
     InstallAssignment(InstallAssignmentRequest),
     OffsetCommit(OffsetCommitRequest),

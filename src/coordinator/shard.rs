@@ -297,9 +297,9 @@ impl Shard {
             match key {
                 TimerKey::Expiry => self.expire(now),
                 TimerKey::Verdict(group_id) => self.ownership.forget_verdict(&group_id),
-                TimerKey::External(group_id, timer) => {
+                TimerKey::External(scope, timer) => {
                     let (groups, _, mut cx) = self.lend(now);
-                    groups.on_external_timer(&group_id, timer, &mut cx);
+                    groups.on_external_timer(&scope, timer, &mut cx);
                 }
                 TimerKey::Group(group_id, timer) => {
                     let (groups, _, mut cx) = self.lend(now);
@@ -380,6 +380,7 @@ fn run(groups: &mut Groups, ownership: &Ownership, ticket: Ticket, request: Requ
         Request::SyncGroup(request) => return groups.sync(ticket, request, cx),
         Request::LeaveGroup(request) => return groups.leave(ticket, request, cx),
         Request::ConsumerGroupHeartbeat(request) => return groups.consumer_heartbeat(ticket, request, cx),
+        Request::PatternHeartbeat(request) => return groups.pattern_heartbeat(ticket, &request, cx),
         Request::PrepareAssignment(request) => groups.prepare_assignment(&request, cx),
         Request::InstallAssignment(request) => groups.install_assignment(request, cx),
         Request::Heartbeat(request) => groups.heartbeat(&request, cx),

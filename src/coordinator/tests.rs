@@ -36,6 +36,7 @@ mod load;
 mod offset_expiry;
 mod offsets;
 mod ownership;
+mod pattern_assignor;
 mod random;
 mod rebalance;
 mod requests;

@@ -10,6 +10,7 @@
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
+use super::external::Scope;
 use super::request::Text;
 
 /// What a timer is for. Keys of one group are neighbours, `Join` being the first of them.
@@ -19,8 +20,8 @@ pub(super) enum TimerKey {
     Expiry,
     /// What the upstream said of a group is to be asked again.
     Verdict(Text),
-    /// A timer of an external assignor of a group, which outlives the group.
-    External(Text, ExternalTimer),
+    /// A timer of an external assignor, which outlives its group.
+    External(Scope, ExternalTimer),
     /// A timer of a group.
     Group(Text, GroupTimer),
 }

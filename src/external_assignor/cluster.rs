@@ -44,6 +44,11 @@ impl Cluster {
         self.dialer.dial(address).await
     }
 
+    /// The connection to an address that everybody here shares.
+    pub(super) async fn shared(&self, address: &HostPort) -> Result<Arc<Node>, UpstreamError> {
+        self.pool.node(address).await
+    }
+
     /// Where the group's requests are to go.
     pub(super) async fn coordinator(&self, group: &str) -> Result<HostPort, UpstreamError> {
         let node = self.any().await?;

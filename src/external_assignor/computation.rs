@@ -1,10 +1,11 @@
 //! One computation: the group as it is, the command's answer, and what Convoke says to it.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use kafka_protocol::protocol::StrBytes;
 use tokio::time::Instant;
+use tokio_util::task::AbortOnDropHandle;
 use uuid::Uuid;
 
 use super::Assignor;
@@ -32,6 +33,36 @@ enum Failure {
     Declined = 4,
 }
 
+/// A computation under way.
+pub(super) struct Running {
+    pub(super) task: AbortOnDropHandle<()>,
+    /// When it had asked what to compute from.
+    prepared: Arc<OnceLock<Instant>>,
+}
+
+impl Running {
+    /// Computes on a task of its own.
+    pub(super) fn start(computation: impl Future<Output = Option<Computation>> + Send + 'static) -> Self {
+        let prepared = Arc::new(OnceLock::new());
+        let noted = Arc::clone(&prepared);
+        let run = async move {
+            if let Some(computation) = computation.await {
+                computation.run(&noted).await;
+            }
+        };
+        Self {
+            task: AbortOnDropHandle::new(tokio::spawn(run)),
+            prepared,
+        }
+    }
+
+    /// Whether nobody waits for it any more, where a heartbeat that was sent at this time said that there is something to compute:
+    /// whoever has asked what from is not told so again.
+    pub(super) fn is_outdated(&self, sent: Instant) -> bool {
+        self.task.is_finished() || self.prepared.get().is_some_and(|prepared| sent > *prepared)
+    }
+}
+
 /// What has to be known to compute once.
 pub(super) struct Computation {
     pub(super) assignor: Arc<Assignor>,
@@ -43,10 +74,10 @@ pub(super) struct Computation {
 
 impl Computation {
     /// Ends with a line in the log.
-    pub(super) async fn run(self) {
+    async fn run(self, prepared: &OnceLock<Instant>) {
         let began = Instant::now();
         let group = self.group.clone();
-        match self.compute().await {
+        match self.compute(prepared).await {
             Ok(Some(epoch)) => {
                 let ms = began.elapsed().as_millis();
                 tracing::info!(group, group_epoch = epoch, "assignment installed after {ms} ms");
@@ -57,10 +88,11 @@ impl Computation {
     }
 
     /// The epoch that the installed assignment is for; `None` where something else was said about it.
-    async fn compute(&self) -> Result<Option<i32>, UpstreamError> {
+    async fn compute(&self, noted: &OnceLock<Instant>) -> Result<Option<i32>, UpstreamError> {
         let Some(prepared) = self.prepare().await? else {
             return Ok(None);
         };
+        noted.get_or_init(Instant::now);
         let group_epoch = prepared.group_epoch;
         let members = match self.ask(prepared).await {
             Ok(members) => members,

@@ -3,6 +3,7 @@
 //! A heartbeat waits at Convoke until there is something to compute or its interval is over, so a registration has a
 //! connection of its own. While the command computes, heartbeats go on.
 
+use std::future::ready;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,10 +11,9 @@ use kafka_protocol::messages::{ConsumerGroupHeartbeatRequest, ConsumerGroupHeart
 use kafka_protocol::protocol::StrBytes;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::AbortOnDropHandle;
 
 use super::Assignor;
-use super::computation::Computation;
+use super::computation::{Computation, Running};
 use crate::upstream::UpstreamError;
 use crate::upstream::backoff::Backoff;
 use crate::upstream::node::Node;
@@ -21,18 +21,18 @@ use crate::wire::api;
 use crate::wire::assignment::heartbeat::{self, ClientAssignor};
 use crate::wire::error_code::ErrorCode;
 
-const JOIN: i32 = 0;
-const LEAVE: i32 = -1;
+pub(super) const JOIN: i32 = 0;
+pub(super) const LEAVE: i32 = -1;
 /// In a heartbeat's assignors: the lag has moved, or whatever else the command looks at.
 const ASKED_AGAIN: i8 = 1;
-const FIRST_DELAY: Duration = Duration::from_millis(100);
-const LONGEST_DELAY: Duration = Duration::from_secs(10);
+pub(super) const FIRST_DELAY: Duration = Duration::from_millis(100);
+pub(super) const LONGEST_DELAY: Duration = Duration::from_secs(10);
 /// Heartbeats that are answered at once do not follow each other faster.
-const SHORTEST_GAP: Duration = Duration::from_millis(100);
+pub(super) const SHORTEST_GAP: Duration = Duration::from_millis(100);
 /// So often a heartbeat asks whether what is computed is still wanted.
 const WHILE_COMPUTING: Duration = Duration::from_secs(2);
 /// For the last heartbeat, which says that we go.
-const LEAVE_LIMIT: Duration = Duration::from_secs(2);
+pub(super) const LEAVE_LIMIT: Duration = Duration::from_secs(2);
 /// Beyond the command's own limit, for the questions around it.
 const MARGIN: Duration = Duration::from_secs(5);
 
@@ -84,7 +84,7 @@ impl Registration {
         let node = self.assignor.cluster.dial(&address).await?;
         expect_convoke(&node)?;
         let mut epoch = JOIN;
-        let mut computation: Option<AbortOnDropHandle<()>> = None;
+        let mut computation: Option<Running> = None;
         let mut asks_again_at = self.assignor.every.map(|every| Instant::now() + every);
         loop {
             let sent = Instant::now();
@@ -98,13 +98,15 @@ impl Registration {
             match ErrorCode(answer.error_code) {
                 ErrorCode::NONE => {}
                 // It did not hear us for a while, or has been started anew.
-                ErrorCode::UNKNOWN_MEMBER_ID | ErrorCode::FENCED_MEMBER_EPOCH if epoch != JOIN => {
+                ErrorCode::UNKNOWN_MEMBER_ID | ErrorCode::FENCED_MEMBER_EPOCH | ErrorCode::GROUP_ID_NOT_FOUND
+                    if epoch != JOIN =>
+                {
                     tracing::info!(group = self.group, "registers again");
                     computation = None;
                     epoch = JOIN;
                     continue;
                 }
-                error => return Err(self.refused(&node, error, &answer)),
+                error => return Err(refused(&node, error, &answer)),
             }
             if epoch == JOIN {
                 tracing::info!(group = self.group, coordinator = node.address(), "registered");
@@ -112,22 +114,22 @@ impl Registration {
             }
             backoff.reset();
             epoch = answer.member_epoch;
-            computation = computation.filter(|computation| !computation.is_finished());
-            if heartbeat::should_compute_assignment(&answer).unwrap_or(false) {
-                // One that is under way has asked already, on this connection: nobody waits for it any more.
+            if heartbeat::should_compute_assignment(&answer).unwrap_or(false)
+                && computation.as_ref().is_none_or(|running| running.is_outdated(sent))
+            {
                 computation = Some(self.compute(&node, epoch));
             }
-            match &mut computation {
-                Some(computation) => {
+            match computation.as_mut().filter(|running| !running.task.is_finished()) {
+                Some(running) => {
                     // Its end is followed by a heartbeat that waits.
-                    let _ = timeout(WHILE_COMPUTING, computation).await;
+                    let _ = timeout(WHILE_COMPUTING, &mut running.task).await;
                 }
                 None => sleep_until(sent + SHORTEST_GAP).await,
             }
         }
     }
 
-    fn compute(self: &Arc<Self>, node: &Arc<Node>, epoch: i32) -> AbortOnDropHandle<()> {
+    fn compute(self: &Arc<Self>, node: &Arc<Node>, epoch: i32) -> Running {
         let computation = Computation {
             assignor: Arc::clone(&self.assignor),
             node: Arc::clone(node),
@@ -135,43 +137,14 @@ impl Registration {
             member_id: self.member_id.clone(),
             epoch,
         };
-        AbortOnDropHandle::new(tokio::spawn(computation.run()))
+        Running::start(ready(Some(computation)))
     }
 
     fn heartbeat(&self, epoch: i32, asks_again: bool) -> Result<ConsumerGroupHeartbeatRequest, UpstreamError> {
-        let mut request = ConsumerGroupHeartbeatRequest::default()
-            .with_group_id(GroupId(StrBytes::from_string(self.group.clone())))
-            .with_member_id(self.member_id.clone())
-            .with_member_epoch(epoch);
-        if epoch == JOIN {
-            let limit = self.assignor.command.time_limit() + MARGIN;
-            request = request
-                .with_rebalance_timeout_ms(i32::try_from(limit.as_millis()).unwrap_or(i32::MAX))
-                .with_subscribed_topic_names(Some(Vec::new()))
-                .with_topic_partitions(Some(Vec::new()));
-        }
-        if epoch == JOIN || asks_again {
-            let assignors: Vec<_> = self
-                .assignor
-                .names
-                .iter()
-                .map(|name| client_assignor(name, asks_again))
-                .collect();
-            heartbeat::set_client_assignors(&mut request, &assignors).map_err(|error| UpstreamError::Malformed {
-                address: self.group.clone(),
-                reason: error.to_string(),
-            })?;
-        }
-        Ok(request)
-    }
-
-    fn refused(&self, node: &Node, error: ErrorCode, answer: &ConsumerGroupHeartbeatResponse) -> UpstreamError {
-        let said = answer.error_message.as_ref().map(|message| format!(": {message}"));
-        UpstreamError::Refused {
-            address: node.address().to_owned(),
-            api: "ConsumerGroupHeartbeat",
-            error,
-            hint: said.unwrap_or_default(),
+        let request = bare_heartbeat(&self.group, &self.member_id, epoch);
+        match epoch == JOIN || asks_again {
+            true => with_registration(request, &self.assignor, asks_again),
+            false => Ok(request),
         }
     }
 
@@ -192,6 +165,49 @@ impl Registration {
     }
 }
 
+/// A heartbeat that says nothing new.
+pub(super) fn bare_heartbeat(group: &str, member_id: &StrBytes, epoch: i32) -> ConsumerGroupHeartbeatRequest {
+    ConsumerGroupHeartbeatRequest::default()
+        .with_group_id(GroupId(StrBytes::from_string(group.to_owned())))
+        .with_member_id(member_id.clone())
+        .with_member_epoch(epoch)
+}
+
+/// The same with all that an external assignor says of itself.
+pub(super) fn with_registration(
+    request: ConsumerGroupHeartbeatRequest,
+    assignor: &Assignor,
+    asks_again: bool,
+) -> Result<ConsumerGroupHeartbeatRequest, UpstreamError> {
+    let limit = assignor.command.time_limit() + MARGIN;
+    let is_join = request.member_epoch == JOIN;
+    let mut request = request
+        .with_rebalance_timeout_ms(i32::try_from(limit.as_millis()).unwrap_or(i32::MAX))
+        .with_subscribed_topic_names(Some(Vec::new()))
+        .with_topic_partitions(is_join.then(Vec::new));
+    let assignors: Vec<_> = assignor
+        .names
+        .iter()
+        .map(|name| client_assignor(name, asks_again))
+        .collect();
+    let set = heartbeat::set_client_assignors(&mut request, &assignors);
+    set.map_err(|error| UpstreamError::Malformed {
+        address: request.group_id.to_string(),
+        reason: error.to_string(),
+    })?;
+    Ok(request)
+}
+
+pub(super) fn refused(node: &Node, error: ErrorCode, answer: &ConsumerGroupHeartbeatResponse) -> UpstreamError {
+    let said = answer.error_message.as_ref().map(|message| format!(": {message}"));
+    UpstreamError::Refused {
+        address: node.address().to_owned(),
+        api: "ConsumerGroupHeartbeat",
+        error,
+        hint: said.unwrap_or_default(),
+    }
+}
+
 /// Any version of metadata may be read: what it means is between the command and the clients.
 fn client_assignor(name: &StrBytes, asks_again: bool) -> ClientAssignor {
     ClientAssignor {
@@ -204,7 +220,7 @@ fn client_assignor(name: &StrBytes, asks_again: bool) -> ClientAssignor {
 }
 
 /// A broker would take the registration for a consumer that subscribes to nothing.
-fn expect_convoke(node: &Node) -> Result<(), UpstreamError> {
+pub(super) fn expect_convoke(node: &Node) -> Result<(), UpstreamError> {
     let key = api::CONSUMER_GROUP_PREPARE_ASSIGNMENT;
     match node.versions().apis.contains_key(&key) {
         true => Ok(()),

@@ -9,11 +9,12 @@
 use bytes::Bytes;
 use kafka_protocol::messages::consumer_group_heartbeat_response::{Assignment, TopicPartitions};
 use kafka_protocol::messages::{ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse};
+use kafka_protocol::protocol::StrBytes;
 
 use super::access::{Access, Operation};
 use super::call::{Call, Handled};
-use super::convert::{optional_text, optional_wire, owned_bytes, text};
-use super::{ClientUpstream, topic_patterns};
+use super::convert::{optional_text, optional_wire, owned_bytes, text, wire};
+use super::{ClientUpstream, pattern_heartbeat, topic_patterns};
 use crate::coordinator::partitions::{Partitions, TopicPartition};
 use crate::coordinator::request::{self as core, Request, ResolvedRegex, Response, Text};
 use crate::wire::assignment::heartbeat as tags;
@@ -36,6 +37,14 @@ pub(super) async fn handle(call: &Call<'_>, body: Bytes, access: &mut Access<'_,
     }
     look_for_topics(call, &request);
     let assignors = client_assignors(&request)?;
+    if pattern_heartbeat::is_one(call, &request, assignors.as_deref()) {
+        return Box::pin(pattern_heartbeat::handle(
+            call,
+            to_core(call, &request, assignors, None),
+            access,
+        ))
+        .await;
+    }
     let mut response = ask(call, &request, assignors.clone(), None).await;
     if let Response::ResolveRegexes { patterns } = response {
         // Boxed, since few heartbeats come here and every connection has room for it.
@@ -102,7 +111,7 @@ async fn ask(
     call.services.coordinator.call(&request.group_id, heartbeat).await
 }
 
-fn fail(call: &Call<'_>, error: ErrorCode) -> Handled {
+pub(super) fn fail(call: &Call<'_>, error: ErrorCode) -> Handled {
     refuse(call, error, None)
 }
 
@@ -164,7 +173,7 @@ fn owned(request: &ConsumerGroupHeartbeatRequest) -> Option<Partitions> {
     Some(partitions.collect())
 }
 
-fn to_wire(
+pub(super) fn to_wire(
     call: &Call<'_>,
     response: &core::ConsumerGroupHeartbeatResponse,
 ) -> Result<ConsumerGroupHeartbeatResponse, WireError> {
@@ -181,6 +190,10 @@ fn to_wire(
         .with_assignment(assignment);
     if response.should_compute_assignment && call.version == tags::VERSION {
         tags::set_should_compute_assignment(&mut answer);
+    }
+    if let Some(groups) = &response.groups_to_compute {
+        let groups: Vec<StrBytes> = groups.iter().map(|group| wire(group)).collect();
+        tags::set_groups_to_compute(&mut answer, &groups)?;
     }
     Ok(answer)
 }

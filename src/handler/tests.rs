@@ -13,4 +13,5 @@ mod membership;
 mod offset_commit;
 mod offset_fetch;
 mod passing_on;
+mod pattern_heartbeat;
 mod unavailable;

@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use tokio::sync::{Semaphore, mpsc, oneshot, watch};
+use tokio::task::JoinSet;
 
 use super::clock::Clock;
 use super::inspector::GroupInspector;
@@ -148,6 +149,33 @@ impl Coordinator {
         let mut responses = Vec::with_capacity(answers.len());
         for (shard, answer) in answers {
             responses.push((shard, answer.received().await));
+        }
+        responses
+    }
+
+    /// Asks every shard until one has answered what is enough, and gives what has been answered by then. `request` is told
+    /// whether it is for the shard of the group.
+    pub async fn call_until(
+        &self,
+        group_id: &str,
+        request: impl Fn(bool) -> Request,
+        is_enough: impl Fn(&Response) -> bool,
+    ) -> Vec<Response> {
+        let own = shard_of(group_id, self.shards());
+        let mut asked = JoinSet::new();
+        for shard in self.shards.iter() {
+            let (shard, request) = (Arc::clone(shard), request(shard.id() == own));
+            asked.spawn(async move { shard.ask(request).await.received().await });
+        }
+        let mut responses = Vec::new();
+        while let Some(answered) = asked.join_next().await {
+            responses.extend(answered.ok());
+            if responses.last().is_some_and(&is_enough) {
+                break;
+            }
+        }
+        while let Some(answered) = asked.try_join_next() {
+            responses.extend(answered.ok());
         }
         responses
     }

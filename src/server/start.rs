@@ -1,5 +1,6 @@
 //! From a configuration to a process that serves clients.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -11,7 +12,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use super::status::Status;
 use super::{Announce, ServerError, broker_settings, open_files};
 use crate::admin::{Admin, Listening, Subject};
-use crate::config::{Config, GroupsConfig};
+use crate::config::{AssignorConfig, Config, GroupsConfig};
 use crate::coordinator::group_patterns::GroupPatterns;
 use crate::coordinator::input::DeletedTopic;
 use crate::handler::{GroupMemory, HandlerServices};
@@ -140,6 +141,7 @@ impl Starting {
             cluster: upstream.cluster().clone(),
             delegate: GroupPatterns::new(&config.groups.delegate),
             assign: assigned_groups(&config.groups),
+            assignors: Arc::new(assignor_groups(&config.assignors)),
             patterns: Arc::default(),
             group_memory: GroupMemory::new(config.limits.group_memory_max, status.metrics.group_memory.clone()),
             metrics: Arc::clone(&status.metrics),
@@ -250,6 +252,12 @@ fn announce_nodes(listeners: &Listeners, cluster: &Cluster) -> Result<(), Server
         Some(error) => Err(error.into()),
         None => Ok(()),
     }
+}
+
+/// The groups of each rule of `assignors`, by its name.
+fn assignor_groups(assignors: &[AssignorConfig]) -> BTreeMap<String, GroupPatterns> {
+    let groups = |rule: &AssignorConfig| (rule.name.clone(), GroupPatterns::new(&rule.groups));
+    assignors.iter().map(groups).collect()
 }
 
 /// The groups that some rule of `groups.assign` is for.

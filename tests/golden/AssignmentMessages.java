@@ -125,7 +125,8 @@ public class AssignmentMessages {
         heartbeats();
     }
 
-    /** Three requests: two assignors, none any more, and without the field; two responses: to compute, and an assignment. */
+    /** Three requests: two assignors, none any more, and without the field; three responses: to compute, to compute for
+     *  groups of a pattern, and an assignment. */
     static void heartbeats() {
         Object[] two = {
             of(CLIENT_ASSIGNOR, "lag-balanced", (short) 1, (short) 3, (byte) 2, (short) 3, bytes(9, 8)),
@@ -136,14 +137,16 @@ public class AssignmentMessages {
         heartbeat("request", request());
         ConsumerGroupHeartbeatResponseData compute = new ConsumerGroupHeartbeatResponseData()
             .setMemberId("m-1").setMemberEpoch(5).setHeartbeatIntervalMs(5000);
-        heartbeat("response", compute, tag(20848, Type.BOOLEAN, true));
+        heartbeat("response", compute.duplicate(), tag(20848, Type.BOOLEAN, true));
+        Object[] groups = {"orders-eu", "orders-\u00fc"};
+        heartbeat("response", compute.duplicate(), tag(20849, new CompactArrayOf(Type.COMPACT_STRING), groups));
         ConsumerGroupHeartbeatResponseData.Assignment assignment = new ConsumerGroupHeartbeatResponseData.Assignment()
             .setTopicPartitions(List.of(new ConsumerGroupHeartbeatResponseData.TopicPartitions()
                 .setTopicId(ORDERS).setPartitions(List.of(0, 1))));
         assignment.unknownTaggedFields().addAll(List.of(
             tag(20848, Type.INT8, (byte) -7), tag(20849, Type.INT16, (short) 300),
             tag(20850, Type.COMPACT_BYTES, bytes(0xca, 0xfe))));
-        heartbeat("response", compute.duplicate().setAssignment(assignment));
+        heartbeat("response", compute.setAssignment(assignment));
     }
 
     static ConsumerGroupHeartbeatRequestData request() {

@@ -108,6 +108,7 @@ impl Fixture {
             cluster: upstream.cluster().clone(),
             delegate: GroupPatterns::new(&config.groups.delegate),
             assign: GroupPatterns::default(),
+            assignors: Arc::default(),
             patterns: Arc::default(),
             group_memory: GroupMemory::new(config.limits.group_memory_max, metrics.group_memory.clone()),
             metrics: Arc::clone(&metrics),

@@ -126,6 +126,7 @@ pub(in crate::coordinator) trait ComputedOutside: Computable {
             });
             let computation = Computation::wanted(assignor, cx.now.monotonic_ms, self.patience_ms());
             self.outside_mut().computation = Some(computation);
+            cx.externals.want(self.group_id());
         }
         self.proceed(cx);
     }
@@ -135,6 +136,7 @@ pub(in crate::coordinator) trait ComputedOutside: Computable {
         let ended = self.outside_mut().computation.take();
         if ended.is_some() {
             cx.cancel(self.group_id(), GroupTimer::Computation);
+            cx.externals.unwant(self.group_id());
         }
         ended
     }
@@ -243,7 +245,7 @@ pub(in crate::coordinator) trait ComputedOutside: Computable {
             .next_parked(self.group_id(), |member_id, _| is_eligible(member_id));
         if let Some(member_id) = external.cloned() {
             self.give(member_id.clone(), cx);
-            cx.answer_external(self.group_id(), &member_id, true);
+            cx.tell_external(self.group_id(), &member_id);
             return true;
         }
         let member_id = self.waiting_members().find(|member_id| is_eligible(member_id)).cloned();

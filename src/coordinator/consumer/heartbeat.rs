@@ -338,6 +338,7 @@ impl ConsumerGroup {
             },
             assignment: assigned.filter(|_| tell_assignment),
             should_compute_assignment,
+            groups_to_compute: None,
         })
     }
 }

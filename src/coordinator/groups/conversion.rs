@@ -5,6 +5,7 @@ use crate::coordinator::classic::ClassicGroup;
 use crate::coordinator::consumer::{ConsumerGroup, Successor, heartbeat_refusal};
 use crate::coordinator::context::Context;
 use crate::coordinator::event::Event;
+use crate::coordinator::external::Scope;
 use crate::coordinator::group::Group;
 use crate::coordinator::input::Ticket;
 use crate::coordinator::migration;
@@ -27,7 +28,8 @@ impl Groups {
             return cx.reply(ticket, Response::Unavailable { error });
         }
         if self.is_of_an_external(&request, cx) {
-            return self.external_heartbeat(ticket, &request, cx);
+            let scope = Scope::Group(request.group_id.clone());
+            return self.external_heartbeat(ticket, &scope, &request, true, cx);
         }
         if let Some(Group::Consumer(group)) = self.groups.get_mut(&request.group_id) {
             let may_be_last = request.member_epoch < 0;
@@ -158,6 +160,7 @@ impl Groups {
         let tombstones = group.map(|group| group.tombstones(group_id)).unwrap_or_default();
         self.write_all(tombstones, cx);
         cx.timers.cancel_group(group_id);
+        cx.externals.unwant(group_id);
     }
 }
 

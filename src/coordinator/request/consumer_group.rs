@@ -44,6 +44,15 @@ impl ConsumerGroupHeartbeatRequest {
     }
 }
 
+/// The heartbeat of an external assignor that has registered for all groups of a pattern, as each shard gets it. Its group id is
+/// the pattern, a prefix with a `*` at its end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PatternHeartbeatRequest {
+    pub heartbeat: ConsumerGroupHeartbeatRequest,
+    /// Whether this is the shard of the pattern itself, which is the one that tells people of the registration.
+    pub is_own_shard: bool,
+}
+
 /// The topics that a pattern stands for, as far as the member's user may see them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ResolvedRegex {
@@ -69,6 +78,8 @@ pub struct ConsumerGroupHeartbeatResponse {
     pub assigned_by: AssignedBy,
     /// Whether the member is to compute the group's next assignment.
     pub should_compute_assignment: bool,
+    /// To an external assignor that has registered for a pattern: the groups whose next assignment it is to compute.
+    pub groups_to_compute: Option<Vec<Text>>,
 }
 
 impl ConsumerGroupHeartbeatResponse {
@@ -84,6 +95,7 @@ impl ConsumerGroupHeartbeatResponse {
             assignment: None,
             assigned_by: AssignedBy::default(),
             should_compute_assignment: false,
+            groups_to_compute: None,
         }
     }
 }

@@ -12,7 +12,7 @@ use crate::coordinator::record::MemberState;
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ShardView {
     pub groups: Vec<GroupView>,
-    /// By group and id, whether their group exists or not.
+    /// By group and id, whether their group exists or not; then those of patterns.
     pub externals: Vec<ExternalAssignorView>,
     /// Requests parked in a join or a sync.
     pub parked_joins: usize,
@@ -85,6 +85,7 @@ pub struct ComputationView {
 /// An external assignor (a process that computes assignments for a group without being in it).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExternalAssignorView {
+    /// Or a pattern of groups.
     pub group_id: Text,
     pub member_id: Text,
     pub client_id: Text,

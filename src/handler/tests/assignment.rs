@@ -113,7 +113,7 @@ async fn while_nothing_can_be_looked_at_computing_has_to_wait() {
 }
 
 /// A heartbeat of a process that computes and reads nothing.
-fn external(member_epoch: i32) -> ConsumerGroupHeartbeatRequest {
+pub(super) fn external(member_epoch: i32) -> ConsumerGroupHeartbeatRequest {
     let register = ConsumerGroupHeartbeatRequest::default()
         .with_group_id(string("g").into())
         .with_member_id(string("external"))
@@ -129,7 +129,7 @@ fn external(member_epoch: i32) -> ConsumerGroupHeartbeatRequest {
     register
 }
 
-fn assignor() -> ClientAssignor {
+pub(super) fn assignor() -> ClientAssignor {
     ClientAssignor {
         name: string("lag-balanced"),
         maximum_version: 3,
@@ -139,7 +139,7 @@ fn assignor() -> ClientAssignor {
     }
 }
 
-fn member(member_epoch: i32) -> ConsumerGroupHeartbeatRequest {
+pub(super) fn member(member_epoch: i32) -> ConsumerGroupHeartbeatRequest {
     let member = ConsumerGroupHeartbeatRequest::default()
         .with_group_id(string("g").into())
         .with_member_id(string("me"))
@@ -153,7 +153,11 @@ fn member(member_epoch: i32) -> ConsumerGroupHeartbeatRequest {
         .with_topic_partitions(Some(Vec::new()))
 }
 
-async fn hears(setup: &Setup, version: i16, request: &ConsumerGroupHeartbeatRequest) -> ConsumerGroupHeartbeatResponse {
+pub(super) async fn hears(
+    setup: &Setup,
+    version: i16,
+    request: &ConsumerGroupHeartbeatRequest,
+) -> ConsumerGroupHeartbeatResponse {
     let answer = setup.handle_apart(CONSUMER_GROUP_HEARTBEAT, version, encode(request, version));
     let Answer::Reply(body, error) = answer.await else {
         panic!("no reply to {request:?}");
@@ -164,8 +168,13 @@ async fn hears(setup: &Setup, version: i16, request: &ConsumerGroupHeartbeatRequ
 }
 
 /// Asks for the group and gives all of the topic to one member, with a word to it.
-async fn compute(setup: &Setup, caller: &str, epoch: i32, reads: &str) -> PrepareAssignmentResponse {
-    let request = prepare("g", caller, epoch);
+pub(super) async fn compute(
+    setup: &Setup,
+    group_id: &str,
+    (caller, epoch): (&str, i32),
+    reads: &str,
+) -> PrepareAssignmentResponse {
+    let request = prepare(group_id, caller, epoch);
     let upstream = &mut Upstream::unused();
     let (prepared, _): (PrepareAssignmentResponse, _) =
         exchange(setup, CONSUMER_GROUP_PREPARE_ASSIGNMENT, &request, upstream).await;
@@ -182,7 +191,7 @@ async fn compute(setup: &Setup, caller: &str, epoch: i32, reads: &str) -> Prepar
     let request = InstallAssignmentRequest {
         group_epoch: prepared.group_epoch,
         members: vec![target],
-        ..install("g", caller, epoch)
+        ..install(group_id, caller, epoch)
     };
     let (installed, _): (InstallAssignmentResponse, _) =
         exchange(setup, CONSUMER_GROUP_INSTALL_ASSIGNMENT, &request, upstream).await;
@@ -191,7 +200,7 @@ async fn compute(setup: &Setup, caller: &str, epoch: i32, reads: &str) -> Prepar
 }
 
 /// The partitions that a member is told, and what the assignor says.
-fn told(response: &ConsumerGroupHeartbeatResponse) -> Option<(Vec<i32>, AssignedBy)> {
+pub(super) fn told(response: &ConsumerGroupHeartbeatResponse) -> Option<(Vec<i32>, AssignedBy)> {
     let assignment = response.assignment.as_ref()?;
     let topics = assignment.topic_partitions.iter();
     let partitions = topics.flat_map(|topic| topic.partitions.iter().copied()).collect();
@@ -220,7 +229,7 @@ async fn an_external_assignor_places_the_partitions_of_a_stock_member() {
                 should_compute_assignment(&response).expect("well-formed"),
                 "{response:?}"
             );
-            compute(&setup, "external", 1, "me").await
+            compute(&setup, "g", ("external", 1), "me").await
         };
         let (prepared, joined) = tokio::join!(external_computes, hears(&setup, version, &joins));
         assert_eq!(
@@ -271,7 +280,7 @@ async fn a_member_that_lists_an_assignor_computes_for_its_group() {
         let errors = errors(&setup, ids, upstream).await.map(|(error, _)| error);
         assert_eq!(errors, [error; 2], "{ids:?}");
     }
-    let prepared = compute(&setup, "me", epoch, "me").await;
+    let prepared = compute(&setup, "g", ("me", epoch), "me").await;
     let said = &prepared.members[0].assignor;
     assert_eq!((said.metadata_version, &said.metadata[..]), (2, &b"mine"[..]));
     let next = hears(&setup, 1, &member(epoch)).await;

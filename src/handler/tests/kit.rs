@@ -199,6 +199,7 @@ impl Setup {
                 cluster: ClusterWatch::fixed(cluster),
                 delegate: GroupPatterns::new(&[format!("{DELEGATED}*")]),
                 assign: GroupPatterns::new(&[format!("{ASSIGNED}*")]),
+                assignors: Arc::new([("lag-balanced".to_owned(), GroupPatterns::new(&["orders-*".to_owned()]))].into()),
                 patterns: Arc::default(),
                 group_memory: GroupMemory::new(GROUP_MEMORY_MAX, metrics.group_memory.clone()),
                 metrics,

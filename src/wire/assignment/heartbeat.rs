@@ -18,6 +18,8 @@ use crate::wire::reader::{ReadError, Reader};
 pub const CLIENT_ASSIGNORS: u32 = 20848;
 /// In a response: whether whoever sent the heartbeat is to compute the group's assignment.
 pub const SHOULD_COMPUTE_ASSIGNMENT: u32 = 20848;
+/// In a response to who has registered for a pattern of groups: those whose assignments it is to compute.
+pub const GROUPS_TO_COMPUTE: u32 = 20849;
 /// In the assignment of a response: the assignor's error.
 pub const ASSIGNMENT_ERROR: u32 = 20848;
 /// In the assignment of a response: the version of the metadata.
@@ -125,6 +127,34 @@ pub fn should_compute_assignment(response: &ConsumerGroupHeartbeatResponse) -> R
 pub fn set_should_compute_assignment(response: &mut ConsumerGroupHeartbeatResponse) {
     let tags = &mut response.unknown_tagged_fields;
     set(tags, SHOULD_COMPUTE_ASSIGNMENT, Bytes::from_static(&[1]));
+}
+
+/// The groups whose assignments are to be computed; `None` from whoever takes no registrations for patterns of groups.
+///
+/// # Errors
+/// `Malformed` for a response that the length guard has not seen.
+pub fn groups_to_compute(response: &ConsumerGroupHeartbeatResponse) -> Result<Option<Vec<StrBytes>>, WireError> {
+    let Some(field) = field(&response.unknown_tagged_fields, GROUPS_TO_COMPUTE) else {
+        return Ok(None);
+    };
+    Ok(Some(Body::new(field).array(true, |body| body.text(true))?))
+}
+
+/// Names the groups whose assignments are to be computed, of which there may be none now.
+///
+/// # Errors
+/// `Malformed` where a length does not fit its field.
+pub fn set_groups_to_compute(
+    response: &mut ConsumerGroupHeartbeatResponse,
+    groups: &[StrBytes],
+) -> Result<(), WireError> {
+    let mut out = BytesMut::new();
+    WRITER.array_len(groups.len(), &mut out)?;
+    for group in groups {
+        WRITER.text(group, &mut out)?;
+    }
+    set(&mut response.unknown_tagged_fields, GROUPS_TO_COMPUTE, out.freeze());
+    Ok(())
 }
 
 /// What the assignor says along with an assignment.

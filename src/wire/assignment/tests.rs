@@ -173,6 +173,9 @@ fn a_heartbeat_is_answered_with_work_or_with_what_the_assignor_says() {
         .with_heartbeat_interval_ms(5000);
     let mut to_compute = answer.clone();
     set_should_compute_assignment(&mut to_compute);
+    let groups = [text("orders-eu"), text("orders-ü")];
+    let mut for_groups = answer.clone();
+    set_groups_to_compute(&mut for_groups, &groups).expect("they fit");
     let assigned = AssignedBy {
         error: -7,
         metadata_version: 300,
@@ -183,25 +186,24 @@ fn a_heartbeat_is_answered_with_work_or_with_what_the_assignor_says() {
         .with_partitions(vec![0, 1]);
     let mut assignment = heartbeat_response::Assignment::default().with_topic_partitions(vec![topic]);
     set_assigned_by(&mut assignment, &assigned).expect("it fits");
-    let written = [to_compute, answer.with_assignment(Some(assignment))];
+    let written = [to_compute, for_groups, answer.with_assignment(Some(assignment))];
+    let expected = [
+        (true, None, None),
+        (false, Some(groups.to_vec()), None),
+        (false, None, Some(assigned)),
+    ];
     let golden = assignment_responses(CONSUMER_GROUP_HEARTBEAT, VERSION);
     assert_eq!(golden.len(), written.len());
-    for (body, written) in golden.into_iter().zip(written) {
+    for ((body, written), expected) in golden.into_iter().zip(written).zip(expected) {
         assert_eq!(encoded(&written, VERSION), body);
         let decoded: ConsumerGroupHeartbeatResponse = decode_response(VERSION, body).expect("Kafka wrote it");
         assert_eq!(decoded, written);
         let to_compute = should_compute_assignment(&decoded).expect("well-formed");
+        let groups = groups_to_compute(&decoded).expect("well-formed");
         let said = decoded
             .assignment
             .map(|assignment| assigned_by(&assignment).expect("well-formed"));
-        assert_eq!(
-            (to_compute, said.as_ref()),
-            if to_compute {
-                (true, None)
-            } else {
-                (false, Some(&assigned))
-            }
-        );
+        assert_eq!((to_compute, groups, said), expected);
     }
 }
 
@@ -392,6 +394,7 @@ proptest! {
         let _ = client_assignors(&request);
         let response = ConsumerGroupHeartbeatResponse::default().with_unknown_tagged_fields(tags());
         let _ = should_compute_assignment(&response);
+        let _ = groups_to_compute(&response);
         let _ = assigned_by(&heartbeat_response::Assignment::default().with_unknown_tagged_fields(tags()));
     }
 }

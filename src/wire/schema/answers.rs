@@ -334,6 +334,7 @@ pub static CONSUMER_GROUP_HEARTBEAT_RESPONSE: Schema = Schema {
         )
         .nullable(),
         HEARTBEAT_SHOULD_COMPUTE_ASSIGNMENT,
+        HEARTBEAT_GROUPS_TO_COMPUTE,
     ],
 };
 

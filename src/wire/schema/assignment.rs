@@ -2,7 +2,8 @@
 
 use super::*;
 use crate::wire::assignment::heartbeat::{
-    ASSIGNMENT_ERROR, ASSIGNMENT_METADATA, ASSIGNMENT_METADATA_VERSION, CLIENT_ASSIGNORS, SHOULD_COMPUTE_ASSIGNMENT,
+    ASSIGNMENT_ERROR, ASSIGNMENT_METADATA, ASSIGNMENT_METADATA_VERSION, CLIENT_ASSIGNORS, GROUPS_TO_COMPUTE,
+    SHOULD_COMPUTE_ASSIGNMENT,
 };
 
 pub static CONSUMER_GROUP_PREPARE_ASSIGNMENT_REQUEST: Schema = Schema {
@@ -104,6 +105,10 @@ pub(super) const HEARTBEAT_CLIENT_ASSIGNORS: Field = structs(
 pub(super) const HEARTBEAT_SHOULD_COMPUTE_ASSIGNMENT: Field = boolean("should_compute_assignment")
     .since(1)
     .tag(SHOULD_COMPUTE_ASSIGNMENT);
+
+pub(super) const HEARTBEAT_GROUPS_TO_COMPUTE: Field = array("groups_to_compute", &Kind::String)
+    .since(1)
+    .tag(GROUPS_TO_COMPUTE);
 
 pub(super) const HEARTBEAT_ASSIGNMENT_ERROR: Field = int8("error").since(1).tag(ASSIGNMENT_ERROR);
 

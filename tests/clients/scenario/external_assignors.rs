@@ -76,6 +76,10 @@ pub fn all() -> Vec<Trial> {
             "Convoke settles the group whatever a script does wrong",
             script_goes_wrong,
         );
+        add(
+            "a script places a new group's first assignment through Convoke",
+            first_assignment,
+        );
         if assignor.is_none() {
             add(
                 "Convoke settles the group when the assignor is killed",
@@ -83,6 +87,11 @@ pub fn all() -> Vec<Trial> {
             );
         }
     }
+    trials.push(Trial::of(
+        Stock::LibrdkafkaConsumer,
+        "Convoke is asked for groups of a pattern that it has no rule for",
+        pattern_without_rule,
+    ));
     trials
 }
 
@@ -94,7 +103,13 @@ struct Assignor {
 }
 
 impl Assignor {
-    fn start(stage: &Stage, group: &str) -> Result<Self> {
+    fn start(stage: &Stage, groups: &str) -> Result<Self> {
+        let assignor = Self::launch(stage, groups)?;
+        assignor.until_said(0, "registered")?;
+        Ok(assignor)
+    }
+
+    fn launch(stage: &Stage, groups: &str) -> Result<Self> {
         let directory = tempfile::tempdir()?;
         let mood = directory.path().join("mood");
         fs::write(&mood, "good")?;
@@ -106,7 +121,7 @@ impl Assignor {
                 "--bootstrap",
                 &stage.bootstrap(),
                 "--group",
-                group,
+                groups,
                 "--name",
                 NAME,
             ])
@@ -114,13 +129,11 @@ impl Assignor {
             .arg(script)
             .arg(&mood);
         let process = Process::spawn("convoke assignor", command)?;
-        let assignor = Self {
+        Ok(Self {
             process,
             mood,
             _directory: directory,
-        };
-        assignor.until_said(0, "registered")?;
-        Ok(assignor)
+        })
     }
 
     /// Waits for words in its log after line `from`; says where to go on from.
@@ -172,6 +185,37 @@ fn script_places(stage: &mut Stage, members: Members) -> Result<()> {
     read_all(&mut [&mut rest], &values("b", 60))?;
     assert_done_once(&[&rest, &one])?;
     rest.close()
+}
+
+/// The process has registered once, for all groups of the rule's pattern, before there is any.
+fn first_assignment(stage: &mut Stage, members: Members) -> Result<()> {
+    let (topic, group) = (stage.topic(PARTITIONS)?, stage.name("scripted"));
+    let _assignor = Assignor::start(stage, "scripted-*")?;
+    let mut rest = members.join(stage, &group, &topic, "rest")?;
+    until_they_have(&mut [&mut rest], &topic, &[6])?;
+    let shown = stage.convoke()?.group(&group)?.ok_or("the group is not in /groups")?;
+    let is_first = match members.assignor {
+        Some(_) => shown["generation_id"] == 1 && shown["classic"]["assignor"] == NAME,
+        // The first member makes it the second epoch.
+        None => shown["consumer"]["assignment_epoch"] == 2 && shown["consumer"]["computed_by"] == NAME,
+    };
+    if !is_first {
+        return Err(format!("its first assignment was another's: {shown}").into());
+    }
+    let mut one = members.join(stage, &group, &topic, "one")?;
+    until_they_have(&mut [&mut rest, &mut one], &topic, &[5, 1])?;
+    one.close()?;
+    rest.close()
+}
+
+fn pattern_without_rule(stage: &mut Stage, stock: Stock) -> Result<()> {
+    let (topic, group) = (stage.topic(PARTITIONS)?, stage.name("found"));
+    let assignor = Assignor::launch(stage, "found-*")?;
+    assignor.until_said(0, "are looked for")?;
+    let mut member = Member::consumer(stage, stock, &group, &topic, &json!({}))?;
+    settle(&mut [&mut member], &topic, PARTITIONS)?;
+    assignor.until_said(0, &format!("registered group=\"{group}\""))?;
+    member.close()
 }
 
 fn script_goes_wrong(stage: &mut Stage, members: Members) -> Result<()> {

@@ -7,7 +7,9 @@ use convoke::admin::assignment;
 use convoke::coordinator::consumer_protocol;
 use convoke::proxy::api_versions::{Answering, Offer, TopicIds, answer};
 use convoke::upstream::cluster::NodeVersions;
-use convoke::wire::assignment::heartbeat::{VERSION, assigned_by, client_assignors, should_compute_assignment};
+use convoke::wire::assignment::heartbeat::{
+    VERSION, assigned_by, client_assignors, groups_to_compute, should_compute_assignment,
+};
 use convoke::wire::codec::{decode_request, decode_response};
 use convoke::wire::schema::{
     API_VERSIONS_REQUEST, CONSUMER_GROUP_HEARTBEAT_REQUEST, CONSUMER_GROUP_HEARTBEAT_RESPONSE,
@@ -109,6 +111,7 @@ pub fn targets() -> Vec<Target> {
                 let body = Bytes::copy_from_slice(input);
                 if let Ok(response) = decode_response::<ConsumerGroupHeartbeatResponse>(VERSION, body) {
                     should_compute_assignment(&response).expect("the guard passed it");
+                    groups_to_compute(&response).expect("the guard passed it");
                     if let Some(assignment) = &response.assignment {
                         assigned_by(assignment).expect("the guard passed it");
                     }

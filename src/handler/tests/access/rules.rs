@@ -133,7 +133,7 @@ impl Rules {
     }
 }
 
-pub(super) fn every_topic() -> BTreeMap<&'static str, i32> {
+pub(in crate::handler::tests) fn every_topic() -> BTreeMap<&'static str, i32> {
     ["orders", "payments", NO_TOPIC]
         .map(|name| (name, READ | DESCRIBE))
         .into()
