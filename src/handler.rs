@@ -27,6 +27,7 @@ mod offset_fetch;
 mod partitions;
 mod pattern_heartbeat;
 mod prepare_assignment;
+mod registrations;
 mod sync_group;
 #[cfg(test)]
 mod tests;

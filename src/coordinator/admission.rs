@@ -138,7 +138,7 @@ impl Request {
             | Self::ConsumerGroupDescribe { group_id }
             | Self::DescribeGroupConfig { group_id } => Some(group_id),
             Self::AlterGroupConfig(request) => Some(&request.group_id),
-            Self::PatternHeartbeat(_) | Self::ListGroups(_) | Self::View => None,
+            Self::PatternHeartbeat(_) | Self::ExternalGone { .. } | Self::ListGroups(_) | Self::View => None,
         }
     }
 
@@ -163,6 +163,7 @@ impl Request {
             | Self::AlterGroupConfig(_)
             | Self::DescribeGroupConfig { .. }
             | Self::PatternHeartbeat(_)
+            | Self::ExternalGone { .. }
             | Self::ListGroups(_)
             | Self::View => None,
         }

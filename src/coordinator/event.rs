@@ -313,11 +313,13 @@ pub enum EpochReason {
     JoinTimedOut,
     /// A classic member did not sync after its join.
     SyncTimedOut,
+    /// The connection of an external assignor ended.
+    Disconnected,
 }
 
 impl EpochReason {
     /// Every reason, so that metrics can be made once at start.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::MemberJoined,
         Self::MemberLeft,
         Self::RemovedByAdmin,
@@ -330,12 +332,14 @@ impl EpochReason {
         Self::RebalanceTimedOut,
         Self::JoinTimedOut,
         Self::SyncTimedOut,
+        Self::Disconnected,
     ];
 
     /// The metric label.
     #[must_use]
     pub const fn label(self) -> &'static str {
         match self {
+            Self::Disconnected => "disconnected",
             Self::MemberJoined => "member_joined",
             Self::MemberLeft => "member_left",
             Self::RemovedByAdmin => "removed_by_admin",

@@ -43,6 +43,13 @@ pub enum Request {
     ConsumerGroupHeartbeat(ConsumerGroupHeartbeatRequest),
     /// To every shard.
     PatternHeartbeat(PatternHeartbeatRequest),
+    /// To the shard of a group, or for a pattern to every shard: the connection on which an external assignor was heard has ended.
+    ExternalGone {
+        /// Or a pattern of groups.
+        group_id: Text,
+        is_pattern: bool,
+        member_id: Text,
+    },
     PrepareAssignment(PrepareAssignmentRequest),
     InstallAssignment(InstallAssignmentRequest),
     OffsetCommit(OffsetCommitRequest),
@@ -85,6 +92,7 @@ pub enum Response {
     ResolveRegexes {
         patterns: Vec<Text>,
     },
+    ExternalGone,
     PrepareAssignment(PrepareAssignmentResponse),
     InstallAssignment {
         error: ErrorCode,

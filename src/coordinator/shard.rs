@@ -11,8 +11,8 @@ use uuid::Uuid;
 
 use super::admission::{self, Admission};
 use super::context::{Context, Effects};
-use super::event::Event;
-use super::external::Externals;
+use super::event::{EpochReason, Event};
+use super::external::{Externals, Scope};
 use super::group_config::GroupConfigs;
 use super::groups::Groups;
 use super::input::{Input, InspectFailure, Lsn, Now, Output, Ticket, UpstreamGroup};
@@ -381,6 +381,18 @@ fn run(groups: &mut Groups, ownership: &Ownership, ticket: Ticket, request: Requ
         Request::LeaveGroup(request) => return groups.leave(ticket, request, cx),
         Request::ConsumerGroupHeartbeat(request) => return groups.consumer_heartbeat(ticket, request, cx),
         Request::PatternHeartbeat(request) => return groups.pattern_heartbeat(ticket, &request, cx),
+        Request::ExternalGone {
+            group_id,
+            is_pattern,
+            member_id,
+        } => {
+            let scope = match is_pattern {
+                true => Scope::Pattern(group_id),
+                false => Scope::Group(group_id),
+            };
+            groups.remove_external(&scope, &member_id, EpochReason::Disconnected, cx);
+            Response::ExternalGone
+        }
         Request::PrepareAssignment(request) => groups.prepare_assignment(&request, cx),
         Request::InstallAssignment(request) => groups.install_assignment(request, cx),
         Request::Heartbeat(request) => groups.heartbeat(&request, cx),

@@ -22,6 +22,7 @@ use self::decisions::Told;
 use self::probe::Said;
 use super::ClientUpstream;
 use super::call::Call;
+use super::registrations::Registrations;
 use crate::coordinator::request::{Request, Response, Text};
 use crate::runtime::Submitted;
 use crate::telemetry::metrics::AccessMetrics;
@@ -57,6 +58,11 @@ impl<'a, U: ClientUpstream> Access<'a, U> {
             decisions,
             upstream,
         }
+    }
+
+    /// The external assignors that are heard on this connection.
+    pub(super) const fn registrations(&mut self) -> &mut Registrations {
+        &mut self.decisions.registrations
     }
 
     /// Asks the coordinator for a join or a sync, and lets go of the frame once it is certain that the answer is made here.

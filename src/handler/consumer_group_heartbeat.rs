@@ -54,7 +54,14 @@ pub(super) async fn handle(call: &Call<'_>, body: Bytes, access: &mut Access<'_,
         }
     }
     match response {
-        Response::ConsumerGroupHeartbeat(response) => call.reply(&to_wire(call, &response)?, response.error),
+        Response::ConsumerGroupHeartbeat(response) => {
+            if response.error.is_none() && tags::is_external_assignor(&request) {
+                let (group_id, member_id) = (text(&request.group_id), text(&request.member_id));
+                let coordinator = &call.services.coordinator;
+                access.registrations().note(coordinator, group_id, member_id, false);
+            }
+            call.reply(&to_wire(call, &response)?, response.error)
+        }
         // Only members of groups that are ours are ours; the upstream knows what it has.
         Response::NotOwned => pass_on(call, &request, |_| ErrorCode::GROUP_ID_NOT_FOUND),
         Response::Unavailable { error } => fail(call, error),

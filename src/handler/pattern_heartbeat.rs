@@ -58,6 +58,10 @@ pub(super) async fn handle(
             // Of groups that other nodes coordinate it is only known here whether they may be seen.
             told.retain(|group_id| refused.get(group_id) != Some(&ErrorCode::GROUP_AUTHORIZATION_FAILED));
             answer.groups_to_compute = Some(told);
+            if answer.error.is_none() {
+                let (group_id, member_id) = (heartbeat.group_id.clone(), heartbeat.member_id.clone());
+                access.registrations().note(coordinator, group_id, member_id, true);
+            }
             call.reply(&to_wire(call, &answer)?, answer.error)
         }
         Err(error) => fail(call, error),

@@ -187,7 +187,13 @@ impl Groups {
         }
     }
 
-    fn remove_external(&mut self, scope: &Scope, member_id: &Text, reason: EpochReason, cx: &mut Context<'_>) {
+    pub(in crate::coordinator) fn remove_external(
+        &mut self,
+        scope: &Scope,
+        member_id: &Text,
+        reason: EpochReason,
+        cx: &mut Context<'_>,
+    ) {
         if let Some(parked) = cx.externals.unpark(scope, member_id) {
             cx.reply(parked, heartbeat_refusal(ErrorCode::UNKNOWN_MEMBER_ID, None));
         }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use crate::coordinator::request::Text;
+use crate::handler::registrations::Registrations;
 
 /// For how long a yes is remembered: two heartbeats at Kafka's default share one. A right that is withdrawn ends with it.
 const ALLOWED_FOR: Duration = Duration::from_secs(5);
@@ -132,6 +133,8 @@ pub struct Decisions {
     pub(super) groups: Table,
     pub(super) topics: Table,
     pub(super) cluster: Known,
+    /// What that user has registered, by the right to do so.
+    pub(super) registrations: Registrations,
 }
 
 impl Decisions {

@@ -365,6 +365,7 @@ async fn a_list_shows_what_may_be_described() {
             services: setup.services.clone(),
             caller: setup.caller.clone(),
             decisions: Default::default(),
+            apart: Default::default(),
         };
         setup_of_no_node.caller.node_id = None;
         let rules = Rules {

@@ -337,3 +337,20 @@ async fn an_external_assignor_is_not_made_a_consumer_of_the_brokers() {
         assert!(answer.error_message.is_some());
     }
 }
+
+#[tokio::test]
+async fn an_external_assignor_is_gone_with_its_connection() {
+    let setup = Setup::new().await;
+    hears(&setup, 1, &external(0)).await;
+    let joins = member(0).with_server_assignor(Some(string("lag-balanced")));
+    // It is told to compute, and is killed.
+    let killed = async {
+        let response = hears(&setup, 1, &external(1)).await;
+        assert!(should_compute_assignment(&response).expect("well-formed"));
+        setup.apart.lock().await.clear();
+    };
+    let ((), joined) = tokio::join!(killed, hears(&setup, 1, &joins));
+    let (partitions, _) = told(&joined).expect("an assignment");
+    assert_eq!(partitions, [0, 1, 2], "a server assignor has placed them, at once");
+    assert_eq!(hears(&setup, 1, &external(1)).await.error_code, 25);
+}

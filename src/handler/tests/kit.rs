@@ -139,6 +139,8 @@ pub(super) struct Setup {
     pub(super) caller: Caller,
     /// What is known of the connection's user.
     pub(super) decisions: Mutex<Decisions>,
+    /// Of connections that last as long as this.
+    pub(super) apart: Mutex<Vec<Decisions>>,
 }
 
 /// What `Setup` is to be like.
@@ -210,6 +212,7 @@ impl Setup {
                 node_id: Some(1),
             },
             decisions: Mutex::default(),
+            apart: Mutex::default(),
         }
     }
 
@@ -219,6 +222,7 @@ impl Setup {
             services: self.services.clone(),
             caller: self.caller.clone(),
             decisions: Mutex::default(),
+            apart: Mutex::default(),
         }
     }
 
@@ -237,8 +241,10 @@ impl Setup {
     /// The same on a connection of its own, which others need not wait for.
     pub(super) async fn handle_apart(&self, api_key: i16, version: i16, body: Bytes) -> Answer {
         let (mut decisions, mut upstream) = (Decisions::default(), Upstream::unused());
-        self.handle_knowing(&mut decisions, (api_key, version), body, &mut upstream)
-            .await
+        let answer = self.handle_knowing(&mut decisions, (api_key, version), body, &mut upstream);
+        let answer = answer.await;
+        self.apart.lock().await.push(decisions);
+        answer
     }
 
     async fn handle_knowing(

@@ -244,8 +244,11 @@ fn assignor_is_killed(stage: &mut Stage, members: Members) -> Result<()> {
     let mut rest = members.join(stage, &group, &topic, "rest")?;
     let mut one = members.join(stage, &group, &topic, "one")?;
     until_they_have(&mut [&mut rest, &mut one], &topic, &[5, 1])?;
+    let from = stage.convoke()?.process()?.stderr.len();
     drop(assignor);
-    // It has not said that it goes: it is given the next computation, and passed over when its time is up.
+    // It has not said that it goes, but its connection has ended.
+    let gone = |line: &str| (line.contains("external assignor gone") && line.contains("disconnected")).then_some(());
+    stage.convoke()?.process()?.stderr.wait(from, LIMIT, gone)?;
     let mut third = members.join(stage, &group, &topic, "more")?;
     until_they_have(&mut [&mut third, &mut rest, &mut one], &topic, &[2, 2, 2])?;
     let _again = Assignor::start(stage, &group)?;
