@@ -33,6 +33,7 @@ mod heartbeat;
 mod join;
 mod leave;
 mod load;
+mod moody_assignor;
 mod offset_expiry;
 mod offsets;
 mod ownership;

@@ -63,7 +63,7 @@ impl ClientAssignorMetrics {
             ),
             externals: make.gauge(
                 "convoke_external_assignors",
-                "External assignors that are registered, counted once for each group.",
+                "External assignors that are registered, counted once for each group or pattern of groups.",
             ),
         }
     }

@@ -1,5 +1,5 @@
-//! Classic consumers of a group that is assigned for, which do anything at any time, answers that are lost, topics that grow and restarts:
-//! no partition ever has two owners, and in the end each has one.
+//! Classic consumers of a group that is assigned for, which do anything at any time, answers that are lost, topics that grow, restarts, and
+//! an external assignor of any mood: no partition ever has two owners, and in the end each has one.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,6 +9,7 @@ use super::classic_assign::{assigned_by, of_t, offering};
 use super::consumer_client::{T, topics};
 use super::consumer_migration::metadata;
 use super::group_test::GroupTest;
+use super::moody_assignor::{Mood, MoodyAssignor, mood};
 use super::requests::{first_join, join_as, subscription, sync_as};
 use crate::coordinator::input::Ticket;
 use crate::coordinator::record::Record;
@@ -36,6 +37,10 @@ enum Act {
     Rejoin(Who),
     Grow,
     Restart,
+    /// The external assignor is so from now on, where there is one.
+    Mood(Mood),
+    /// It wants a new assignment.
+    Ask,
     Pass(u8),
 }
 
@@ -49,6 +54,8 @@ fn act() -> impl Strategy<Value = Act> {
         1 => who().prop_map(Act::Rejoin),
         1 => Just(Act::Grow),
         1 => Just(Act::Restart),
+        2 => mood().prop_map(Act::Mood),
+        1 => Just(Act::Ask),
         8 => (1..8_u8).prop_map(Act::Pass),
     ]
 }
@@ -91,6 +98,8 @@ struct World {
     /// How often the shard was loaded.
     starts: u64,
     clients: Vec<Client>,
+    /// Asked where the rule names it.
+    external: MoodyAssignor,
     partitions: i32,
 }
 
@@ -110,6 +119,7 @@ impl World {
             log: Vec::new(),
             starts: 1,
             clients: (0..CLIENTS).map(client).collect(),
+            external: MoodyAssignor::new(),
             partitions: 4,
         }
     }
@@ -132,6 +142,8 @@ impl World {
                 self.tell_topics();
             }
             Act::Restart => self.restart(),
+            Act::Mood(mood) => self.external.mood = mood,
+            Act::Ask => self.external.ask(&mut self.test),
             Act::Pass(steps) => (0..steps).for_each(|_| self.pass()),
             Act::Start(_) | Act::Lose(_) | Act::Rejoin(_) => {}
         }
@@ -147,6 +159,7 @@ impl World {
         self.starts += 1;
         self.test = GroupTest::loaded_with(self.settings.clone(), &self.log, self.starts);
         self.tell_topics();
+        self.external.forget();
         for client in &mut self.clients {
             if matches!(client.phase, Phase::Joins(_) | Phase::Syncs(_)) {
                 client.phase = Phase::MustJoin;
@@ -183,6 +196,7 @@ impl World {
             }
             self.check();
         }
+        self.external.pass(&mut self.test);
         self.test.advance_ms(STEP_MS);
         self.check();
     }
@@ -311,7 +325,7 @@ proptest! {
     #[test]
     fn no_partition_has_two_owners_and_in_the_end_each_has_one(
         protocol in prop_oneof![Just("range"), Just("sticky"), Just("cooperative-sticky"), Just("cooperative-sticky")],
-        assignor in prop_oneof![Just(None), Just(Some("roundrobin")), Just(Some("sticky"))],
+        assignor in prop_oneof![Just(None), Just(Some("roundrobin")), Just(Some("sticky")), Just(Some("lag")), Just(Some("lag"))],
         acts in prop::collection::vec(act(), 1..60),
     ) {
         let mut world = World::new(protocol, assignor);

@@ -88,6 +88,11 @@ pub fn all() -> Vec<Trial> {
         }
     }
     trials.push(Trial::of(
+        Stock::Librdkafka,
+        "the examples place partitions of classic groups through Convoke",
+        examples_place,
+    ));
+    trials.push(Trial::of(
         Stock::LibrdkafkaConsumer,
         "Convoke is asked for groups of a pattern that it has no rule for",
         pattern_without_rule,
@@ -113,22 +118,7 @@ impl Assignor {
         let directory = tempfile::tempdir()?;
         let mood = directory.path().join("mood");
         fs::write(&mood, "good")?;
-        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/clients/python/fickle_assignor.py");
-        let mut command = stage.command(env!("CARGO_BIN_EXE_convoke"));
-        command
-            .args([
-                "assignor",
-                "--bootstrap",
-                &stage.bootstrap(),
-                "--group",
-                groups,
-                "--name",
-                NAME,
-            ])
-            .args(["--time-limit", "2s", "--", "python3"])
-            .arg(script)
-            .arg(&mood);
-        let process = Process::spawn("convoke assignor", command)?;
+        let process = launch(stage, groups, "tests/clients/python/fickle_assignor.py", &[&mood])?;
         Ok(Self {
             process,
             mood,
@@ -147,6 +137,25 @@ impl Assignor {
     fn be(&self, mood: &str) -> Result<()> {
         Ok(fs::write(&self.mood, mood)?)
     }
+}
+
+/// Runs `convoke assignor` with this script.
+fn launch(stage: &Stage, groups: &str, script: &str, arguments: &[&Path]) -> Result<Process> {
+    let mut command = stage.command(env!("CARGO_BIN_EXE_convoke"));
+    command
+        .args([
+            "assignor",
+            "--bootstrap",
+            &stage.bootstrap(),
+            "--group",
+            groups,
+            "--name",
+            NAME,
+        ])
+        .args(["--time-limit", "2s", "--", "python3"])
+        .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join(script))
+        .args(arguments);
+    Process::spawn("convoke assignor", command)
 }
 
 /// Waits until they have so many partitions each, and all between them.
@@ -206,6 +215,31 @@ fn first_assignment(stage: &mut Stage, members: Members) -> Result<()> {
     until_they_have(&mut [&mut rest, &mut one], &topic, &[5, 1])?;
     one.close()?;
     rest.close()
+}
+
+fn examples_place(stage: &mut Stage, stock: Stock) -> Result<()> {
+    let members = Members {
+        stock,
+        assignor: Some("range"),
+    };
+    for example in ["lag_balanced", "capacity_weighted", "zone_affine"] {
+        let (topic, group) = (stage.topic(PARTITIONS)?, members.group(stage));
+        let script = format!("config/assignors/{example}.py");
+        let mut assignor = launch(stage, &group, &script, &[])?;
+        let registered = |line: &str| line.contains("registered").then_some(());
+        assignor.stderr.wait(0, LIMIT, registered)?;
+        let mut one = members.join(stage, &group, &topic, "a")?;
+        let mut two = members.join(stage, &group, &topic, "b")?;
+        until_they_have(&mut [&mut one, &mut two], &topic, &[3, 3])?;
+        let shown = stage.convoke()?.group(&group)?.ok_or("the group is not in /groups")?;
+        if shown["classic"]["assigned_by"] != "external" {
+            return Err(format!("{example} has not placed: {shown}\n{}", assignor.report()).into());
+        }
+        one.close()?;
+        two.close()?;
+        assignor.stop(LIMIT)?;
+    }
+    Ok(())
 }
 
 fn pattern_without_rule(stage: &mut Stage, stock: Stock) -> Result<()> {
