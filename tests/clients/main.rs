@@ -196,11 +196,7 @@ fn plans() -> Vec<Plan> {
             consumer_group_essentials(),
         ),
         plan("with SASL on 4.4.0", &newest.clone().sasl(), cluster_wide::sasl()),
-        plan(
-            "on three nodes of 4.4.0",
-            &newest.clone().nodes(3),
-            cluster_wide::three_nodes(),
-        ),
+        plan("on three nodes of 4.4.0", &newest.clone().nodes(3), three_node_trials()),
     ];
     if stage::direct() {
         plans
@@ -239,6 +235,13 @@ fn whole_cluster_trials() -> Vec<Trial> {
     trials.extend(admin_calls::all(&[Stock::Java440, Stock::Java381]));
     trials.extend(scenario::oldest::all(&[&[1, 0], &[2, 0]]));
     trials.extend(tools::all(&["4.4.0", "3.8.1"]));
+    trials
+}
+
+/// What is spread over nodes.
+fn three_node_trials() -> Vec<Trial> {
+    let mut trials = cluster_wide::three_nodes();
+    trials.push(scenario::external_assignors::on_several_nodes());
     trials
 }
 

@@ -9,6 +9,7 @@ use super::access::checking;
 use super::access::rules::{DESCRIBE, READ, Rules, every_topic, upstream};
 use super::assignment::{assignor, compute, external, hears, member, told};
 use super::kit::*;
+use super::unavailable::setups;
 use crate::handler::Answer;
 use crate::wire::api::*;
 use crate::wire::assignment::heartbeat::{groups_to_compute, set_client_assignors, should_compute_assignment};
@@ -123,6 +124,14 @@ async fn a_group_that_the_user_may_not_read_is_not_named_to_it() {
             ),
             joined = join => panic!("nobody has computed: {joined:?}"),
         }
+    }
+}
+
+#[tokio::test]
+async fn while_no_shard_can_be_asked_registering_has_to_wait() {
+    for (setup, error) in setups().await {
+        let refused = hears(&setup, 1, &of_pattern(PATTERN, 0)).await;
+        assert_eq!(refused.error_code, error);
     }
 }
 

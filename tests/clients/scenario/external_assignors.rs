@@ -100,6 +100,12 @@ pub fn all() -> Vec<Trial> {
     trials
 }
 
+/// That of a cluster of several nodes.
+pub fn on_several_nodes() -> Trial {
+    let what = "a script places the groups of several nodes through Convoke";
+    Trial::of(Stock::LibrdkafkaConsumer, what, several_nodes)
+}
+
 /// A running `convoke assignor` with the script of many moods.
 struct Assignor {
     process: Process,
@@ -200,21 +206,39 @@ fn script_places(stage: &mut Stage, members: Members) -> Result<()> {
 fn first_assignment(stage: &mut Stage, members: Members) -> Result<()> {
     let (topic, group) = (stage.topic(PARTITIONS)?, stage.name("scripted"));
     let _assignor = Assignor::start(stage, "scripted-*")?;
-    let mut rest = members.join(stage, &group, &topic, "rest")?;
-    until_they_have(&mut [&mut rest], &topic, &[6])?;
-    let shown = stage.convoke()?.group(&group)?.ok_or("the group is not in /groups")?;
+    let mut rest = first_of(stage, members, &group, &topic)?;
+    let mut one = members.join(stage, &group, &topic, "one")?;
+    until_they_have(&mut [&mut rest, &mut one], &topic, &[5, 1])?;
+    one.close()?;
+    rest.close()
+}
+
+/// The first member of a group, which has its partitions by the script and by nobody else before.
+fn first_of(stage: &mut Stage, members: Members, group: &str, topic: &str) -> Result<Member> {
+    let mut first = members.join(stage, group, topic, "rest")?;
+    until_they_have(&mut [&mut first], topic, &[6])?;
+    let shown = stage.convoke()?.group(group)?.ok_or("the group is not in /groups")?;
     let is_first = match members.assignor {
         Some(_) => shown["generation_id"] == 1 && shown["classic"]["assignor"] == NAME,
         // The first member makes it the second epoch.
         None => shown["consumer"]["assignment_epoch"] == 2 && shown["consumer"]["computed_by"] == NAME,
     };
-    if !is_first {
-        return Err(format!("its first assignment was another's: {shown}").into());
+    match is_first {
+        true => Ok(first),
+        false => Err(format!("its first assignment was another's: {shown}").into()),
     }
-    let mut one = members.join(stage, &group, &topic, "one")?;
-    until_they_have(&mut [&mut rest, &mut one], &topic, &[5, 1])?;
-    one.close()?;
-    rest.close()
+}
+
+/// The groups are at other nodes than the pattern.
+fn several_nodes(stage: &mut Stage, stock: Stock) -> Result<()> {
+    let members = Members { stock, assignor: None };
+    let topic = stage.topic(PARTITIONS)?;
+    let _assignor = Assignor::start(stage, "scripted-*")?;
+    for _ in 0..5 {
+        let group = stage.name("scripted");
+        first_of(stage, members, &group, &topic)?.close()?;
+    }
+    Ok(())
 }
 
 fn examples_place(stage: &mut Stage, stock: Stock) -> Result<()> {
