@@ -157,6 +157,9 @@ impl Groups {
             group.on_external_news(member_id, news, cx);
             if told.len() < TOLD_AT_ONCE_MAX && group.offer(member_id, cx) {
                 told.push(group_id);
+            } else if !group.outside().is_computing() {
+                // It was a group of the other protocol when it wanted something.
+                cx.externals.unwant(&group_id);
             }
         }
         told

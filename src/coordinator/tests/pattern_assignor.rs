@@ -2,7 +2,7 @@
 
 use super::classic_assign::{assert_leaderless, assigned_by, eager_joins, join_all};
 use super::computing_client::{all_to, asking, install_of, prepare_of, registration};
-use super::consumer_client::{SESSION_MS, T, U, beat_of, shard, topics};
+use super::consumer_client::{SESSION_MS, T, U, beat_of, join_of, shard, topics};
 use super::group_test::GroupTest;
 use super::requests::sync_as;
 use crate::coordinator::event::{EpochReason, Event, PassedOverReason};
@@ -214,6 +214,22 @@ fn one_of_the_group_itself_and_one_of_its_pattern_take_turns() {
     );
     // What is said to the group itself is nothing that one of the pattern says.
     assert_eq!(test.beat(beat_of("x", 1)).error, ErrorCode::UNKNOWN_MEMBER_ID);
+}
+
+#[test]
+fn a_group_that_changes_its_protocol_wants_nothing_any_more() {
+    let mut test = GroupTest::with_settings(assigned_by(Some("lag")));
+    test.tell_topics(topics(&[("t", T, 4)]));
+    test.pattern_beat(heartbeat("x", 0));
+    let joins = eager_joins(&mut test, 1, "range");
+    join_all(&mut test, joins);
+    let poll = test.pattern_poll("x");
+    assert_eq!(test.named(poll), ["g".into()]);
+    test.beat(join_of("new"));
+    assert_eq!(&*test.view().groups[0].group_type, "consumer");
+    let poll = test.pattern_poll("x");
+    assert!(!test.is_answered(poll));
+    assert_eq!(test.try_prepare("x", 1).error, ErrorCode::UNKNOWN_MEMBER_ID);
 }
 
 #[test]
