@@ -160,7 +160,7 @@ def consume(config):
         for message in consumer.consume(50, timeout=0.3):
             if message.error():
                 say("error", message=str(message.error()))
-                if message.error().fatal():
+                if message.error().code() == KafkaError._FATAL:
                     raise KafkaException(message.error())  # This consumer does nothing more.
                 continue
             batch.append(message)
