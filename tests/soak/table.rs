@@ -80,6 +80,11 @@ impl Table {
             logged.panics.len(),
             logged.removals
         );
+        let starved = world.starved.as_secs_f32();
+        let _ = writeln!(
+            text,
+            "The run itself waited for a processor for at most {starved:.1} s."
+        );
         let errors = world.journal.errors();
         let total: u64 = errors.values().sum();
         let _ = writeln!(text, "Clients complained {total} times:");
