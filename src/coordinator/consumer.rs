@@ -208,9 +208,11 @@ impl ConsumerGroup {
     /// Sessions of all members begin after a load, and so does the time to give partitions up. A target that was still to be
     /// computed is.
     pub(super) fn on_loaded(&mut self, cx: &mut Context<'_>) {
-        let session_timeout_ms = cx.settings.consumer_session_timeout_ms(&self.id);
         for member in self.members.iter() {
-            cx.arm(&self.id, GroupTimer::Session(member.id.clone()), session_timeout_ms);
+            match &member.said.classic {
+                Some(classic) => self.arm_classic_session(member, classic, cx),
+                None => self.arm_session(&member.id, cx),
+            }
             if member.current.state == MemberState::UnrevokedPartitions && !member.is_classic() {
                 cx.arm(
                     &self.id,

@@ -104,7 +104,7 @@ impl ConsumerGroup {
         }
     }
 
-    fn arm_classic_session(&self, member: &Member, classic: &ClassicMemberValue, cx: &mut Context<'_>) {
+    pub(super) fn arm_classic_session(&self, member: &Member, classic: &ClassicMemberValue, cx: &mut Context<'_>) {
         cx.arm(
             &self.id,
             GroupTimer::Session(member.id.clone()),

@@ -1,6 +1,8 @@
 //! What is durable goes on after a restart as if nothing had been.
 
 use super::consumer_client::{Client, join_of, settle, shard, shard_with, topics};
+use super::consumer_migration::classic_group;
+use super::requests::SESSION_MS;
 use crate::coordinator::settings::Settings;
 
 #[test]
@@ -64,4 +66,15 @@ fn sessions_begin_anew() {
     assert_eq!(&*again.state(), "Stable");
     again.advance_ms(1);
     assert_eq!(&*again.state(), "Empty");
+}
+
+#[test]
+fn a_classic_member_has_its_own_session_then_too() {
+    let mut test = shard();
+    classic_group(&mut test, &[&[0, 1, 2, 3, 4, 5]]);
+    Client::joined(&mut test, "a");
+    let mut again = test.restarted();
+    again.advance_ms(SESSION_MS.unsigned_abs().into());
+    let left = again.describe_consumer().members;
+    assert_eq!(left.iter().map(|member| &*member.member_id).collect::<Vec<_>>(), ["a"]);
 }
