@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use convoke::coordinator::event::{Event, RebalanceReason};
+use convoke::coordinator::event::{EpochReason, Event, RebalanceReason};
 use convoke::coordinator::record::{ConsumerGroupRecord, Record};
 use convoke::coordinator::request::{
     JoinGroupRequest, JoinGroupResponse, OffsetCommitRequest, OffsetFetchRequest, OffsetFetchResponse, Request,
@@ -11,7 +11,9 @@ use convoke::coordinator::request::{
 use convoke::wire::error_code::ErrorCode;
 
 use crate::epochs::Epochs;
+use crate::plan::SHORTEST_SESSION_MS;
 use crate::protocol::{Partition, decode};
+use crate::targets::Targets;
 use crate::topics::index_of_name;
 use crate::upstream::Upstream;
 
@@ -55,6 +57,7 @@ pub(crate) struct Checker {
     /// When the newest value of each partition was committed, on the wall.
     committed_ms: BTreeMap<Key, i64>,
     pub(crate) epochs: Epochs,
+    targets: Targets,
     pub(crate) rebalances: usize,
 }
 
@@ -70,6 +73,7 @@ impl Checker {
     /// Records that became durable, in order.
     pub(crate) fn on_durable(&mut self, records: &[Record]) -> Result<(), String> {
         self.epochs.batch_begins();
+        self.targets.batch_begins();
         let mut ended: BTreeMap<Text, i32> = BTreeMap::new();
         for record in records {
             match record {
@@ -108,6 +112,7 @@ impl Checker {
                 }
                 Record::ConsumerGroup { group_id, record } => {
                     self.epochs.on_record(group_id, record)?;
+                    self.targets.on_record(group_id, record);
                     let (before, now) = (ended.get(group_id), self.epochs.of(group_id));
                     let has_members = matches!(record, ConsumerGroupRecord::CurrentAssignment { .. });
                     if has_members && before.is_some_and(|before| now.is_some_and(|now| now < *before)) {
@@ -129,7 +134,8 @@ impl Checker {
                 Record::GroupConfig { .. } => {}
             }
         }
-        self.epochs.check_holders()
+        self.epochs.check_holders()?;
+        self.targets.check()
     }
 
     /// An offset that nobody deleted is as old as one has to be that goes by itself.
@@ -171,6 +177,7 @@ impl Checker {
                     .filter(|((group_id, _), _)| *group_id == request.group_id);
                 floor.offsets = of_group.map(|(key, values)| (key.clone(), values.len() - 1)).collect();
             }
+            Request::InstallAssignment(request) => self.targets.on_install(request),
             Request::JoinGroup(request) => floor.generation_id = self.generations.get(&request.group_id).copied(),
             _ => {}
         }
@@ -201,7 +208,12 @@ impl Checker {
                 Ok(())
             }
             (Request::ConsumerGroupHeartbeat(request), Response::ConsumerGroupHeartbeat(response)) => {
-                self.epochs.on_heartbeat(request, response)
+                if response.error.is_none() && request.member_epoch >= 0 {
+                    self.hear(&request.member_id, asked_ms);
+                    self.session_ms.insert(request.member_id.clone(), SHORTEST_SESSION_MS);
+                }
+                self.targets.check_word(&response.assigned_by.metadata)?;
+                self.epochs.on_heartbeat(request, response, asked_ms)
             }
             (Request::OffsetCommit(request), Response::OffsetCommit(response)) => {
                 let errors = response.topics.iter().flat_map(|(_, partitions)| partitions);
@@ -236,7 +248,7 @@ impl Checker {
             return Err(format!("{}: joined before the group is durably ours", request.group_id));
         }
         if response.error.is_none() {
-            self.epochs.let_in(&response.member_id);
+            self.epochs.let_in(&response.member_id, asked_ms);
             // A member that is answered from Stable what it knew before gets no new session by that.
             self.heard_ms.entry(response.member_id.clone()).or_insert(asked_ms);
             let session_ms = u64::from(request.session_timeout_ms.unsigned_abs());
@@ -345,26 +357,47 @@ impl Checker {
     }
 
     pub(crate) fn on_event(&mut self, now_ms: u64, event: &Event) -> Result<(), String> {
-        self.epochs.on_event(event);
+        self.epochs.on_event(now_ms, event)?;
         match event {
-            Event::RebalanceStarted { .. } | Event::GroupEpochBumped { .. } => self.rebalances += 1,
+            // What an external assignor that comes anew asks for has its reason there.
+            Event::GroupEpochBumped {
+                reason: EpochReason::AssignorChanged,
+                ..
+            } => Ok(()),
+            Event::RebalanceStarted { .. } | Event::GroupEpochBumped { .. } => {
+                self.rebalances += 1;
+                Ok(())
+            }
             Event::MemberRemoved {
                 member_id,
                 reason: RebalanceReason::SessionExpired,
                 ..
-            } => {
-                let session_ms = self.session_ms.get(member_id).copied().unwrap_or(0);
-                let heard_ms = self.heard_ms.get(member_id).copied().unwrap_or(0);
-                let since_ms = heard_ms.max(self.running_since_ms);
-                if now_ms.saturating_sub(since_ms) < session_ms {
-                    return Err(format!(
-                        "{member_id} expired at {now_ms}, its session of {session_ms} began at {since_ms}"
-                    ));
-                }
             }
-            _ => {}
+            | Event::ConsumerMemberRemoved {
+                member_id,
+                reason: EpochReason::SessionExpired,
+                ..
+            }
+            | Event::ExternalAssignorGone {
+                member_id,
+                reason: EpochReason::SessionExpired,
+                ..
+            } => self.check_silence(member_id, now_ms),
+            _ => Ok(()),
         }
-        Ok(())
+    }
+
+    /// Whoever is taken out for its silence was silent.
+    fn check_silence(&self, member_id: &Text, now_ms: u64) -> Result<(), String> {
+        let session_ms = self.session_ms.get(member_id).copied().unwrap_or(0);
+        let heard_ms = self.heard_ms.get(member_id).copied().unwrap_or(0);
+        let since_ms = heard_ms.max(self.running_since_ms);
+        match now_ms.saturating_sub(since_ms) < session_ms {
+            true => Err(format!(
+                "{member_id} expired at {now_ms}, its session of {session_ms} began at {since_ms}"
+            )),
+            false => Ok(()),
+        }
     }
 
     /// The newest durable offset of each partition of the group.

@@ -5,7 +5,9 @@ use std::collections::BTreeSet;
 use convoke::coordinator::request::{Request, Response, Text};
 use convoke::wire::error_code::ErrorCode;
 
+use crate::computer::Computer;
 use crate::consumer::Consumer;
+use crate::external::External;
 use crate::member::Member;
 use crate::mixed::Mixed;
 use crate::plan::Faults;
@@ -33,14 +35,14 @@ pub(crate) struct Surroundings<'a> {
     pub(crate) faults: &'a Faults,
     /// The upstream's topics as a client would be told of them.
     pub(crate) picture: &'a Picture,
-    /// The last offset that anybody committed; each is another.
-    pub(crate) last_offset: &'a mut i64,
+    /// The last number that anybody took, an offset to commit or another; each is another.
+    pub(crate) last_number: &'a mut i64,
 }
 
 impl Surroundings<'_> {
-    pub(crate) fn fresh_offset(&mut self) -> i64 {
-        *self.last_offset += 1;
-        *self.last_offset
+    pub(crate) fn fresh_number(&mut self) -> i64 {
+        *self.last_number += 1;
+        *self.last_number
     }
 }
 
@@ -49,6 +51,7 @@ pub(crate) enum Role {
     Consumer(Consumer),
     Member(Member),
     Mixed(Box<Mixed>),
+    External(External),
     Standalone(Standalone),
 }
 
@@ -85,7 +88,16 @@ impl Client {
             Role::Consumer(consumer) => Some(Speaker::Classic(consumer)),
             Role::Member(member) => Some(Speaker::Consumer(member)),
             Role::Mixed(mixed) => Some(mixed.speaker()),
-            Role::Standalone(_) => None,
+            Role::External(_) | Role::Standalone(_) => None,
+        }
+    }
+
+    /// Who can compute assignments, and the id that it has.
+    pub(crate) fn computer(&self) -> Option<(&Text, &Computer)> {
+        match (&self.role, self.speaker()) {
+            (Role::External(external), _) => Some((&external.member_id, &external.computer)),
+            (_, Some(Speaker::Consumer(member))) => Some((&member.member_id, member.computer.as_ref()?)),
+            _ => None,
         }
     }
 
@@ -94,6 +106,7 @@ impl Client {
             Role::Consumer(consumer) => consumer.next(around),
             Role::Member(member) => member.next(around),
             Role::Mixed(mixed) => mixed.next(around),
+            Role::External(external) => external.next(around),
             Role::Standalone(standalone) => standalone.next(around),
         }
     }
@@ -104,6 +117,7 @@ impl Client {
             Role::Consumer(consumer) => consumer.on_response(response, around),
             Role::Member(member) => member.on_response(response, around),
             Role::Mixed(mixed) => mixed.on_response(response, around),
+            Role::External(external) => external.on_response(response, around),
             Role::Standalone(standalone) => standalone.on_response(&response),
         }
     }
@@ -116,6 +130,7 @@ impl Client {
             Role::Consumer(consumer) => consumer.on_lost(around),
             Role::Member(member) => member.on_lost(around),
             Role::Mixed(mixed) => mixed.on_lost(around),
+            Role::External(external) => external.on_lost(around),
             Role::Standalone(_) => {}
         }
     }
@@ -128,6 +143,7 @@ impl Client {
             Role::Consumer(consumer) => consumer.crash(around),
             Role::Member(member) => member.crash(around),
             Role::Mixed(mixed) => mixed.crash(around),
+            Role::External(external) => external.crash(around),
             Role::Standalone(_) => {}
         }
     }

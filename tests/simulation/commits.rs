@@ -33,7 +33,7 @@ pub(crate) fn commit_topics(partitions: &BTreeSet<Partition>, around: &mut Surro
     for (topic, partitions) in by_topic(partitions) {
         let commit = |partition| OffsetCommitPartition {
             partition,
-            offset: around.fresh_offset(),
+            offset: around.fresh_number(),
             leader_epoch: -1,
             metadata: "".into(),
         };

@@ -43,6 +43,8 @@ pub(crate) struct Consumer {
     pub(crate) asked_creations: [u32; TOPICS.len() + CHANGING.len()],
     /// What it looks after as the leader: the topics of the group, each with its partitions.
     pub(crate) led: Option<Vec<(usize, i32)>>,
+    /// It assigned them itself. One that comes back does not know whether they have changed since somebody did.
+    pub(crate) has_assigned: bool,
     /// Why the group would not have it when it came last: for its protocol or for its size.
     pub(crate) refusal: Option<ErrorCode>,
     /// Planted: it says that it gave all up before it joins, and reads on.
@@ -101,6 +103,7 @@ impl Consumer {
             creations: [0; TOPICS.len() + CHANGING.len()],
             asked_creations: [0; TOPICS.len() + CHANGING.len()],
             led: None,
+            has_assigned: false,
             refusal: None,
             reads_on: plan.reads_on,
             given_up: BTreeSet::new(),
@@ -122,8 +125,9 @@ impl Consumer {
         self.phase == Phase::Away
     }
 
+    /// It sees whatever of its group's topics changes.
     pub(crate) fn leads(&self) -> bool {
-        self.led.is_some()
+        self.led.is_some() && self.has_assigned
     }
 
     /// When it comes if it is away.

@@ -1,10 +1,10 @@
 //! What must hold of consumer groups at any time, whatever their members speak: their epochs, and one owner for each partition.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-use convoke::coordinator::event::Event;
+use convoke::coordinator::event::{EpochReason, Event};
 use convoke::coordinator::partitions::TopicPartition;
-use convoke::coordinator::record::ConsumerGroupRecord;
+use convoke::coordinator::record::{ConsumerGroupRecord, MemberState};
 use convoke::coordinator::request::{ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse, Text};
 
 use crate::client::{Client, Speaker};
@@ -19,6 +19,7 @@ struct Durable {
 #[derive(Debug)]
 struct Held {
     epoch: i32,
+    state: MemberState,
     partitions: Vec<TopicPartition>,
 }
 
@@ -28,7 +29,8 @@ pub(crate) struct Epochs {
     groups: BTreeMap<Text, Durable>,
     /// The epochs of groups that ended in the batch that is looked at.
     ended: BTreeMap<Text, i32>,
-    removed: BTreeSet<Text>,
+    /// By the time when it was.
+    removed: BTreeMap<Text, u64>,
 }
 
 impl Epochs {
@@ -66,6 +68,7 @@ impl Epochs {
                 let held = [&value.assigned, &value.pending_revocation];
                 let held = Held {
                     epoch: value.member_epoch,
+                    state: value.state,
                     partitions: held.iter().flat_map(|held| held.partitions().iter().copied()).collect(),
                 };
                 let before = group.members.insert(member_id.clone(), held);
@@ -97,19 +100,49 @@ impl Epochs {
         Ok(())
     }
 
-    pub(crate) fn on_event(&mut self, event: &Event) {
-        if let Event::ConsumerMemberRemoved { member_id, .. } | Event::MemberRemoved { member_id, .. } = event {
-            self.removed.insert(member_id.clone());
+    pub(crate) fn on_event(&mut self, now_ms: u64, event: &Event) -> Result<(), String> {
+        match event {
+            Event::MemberRemoved { member_id, .. } => drop(self.removed.insert(member_id.clone(), now_ms)),
+            Event::ConsumerMemberRemoved {
+                group_id,
+                member_id,
+                reason,
+                ..
+            } => {
+                self.removed.insert(member_id.clone(), now_ms);
+                if *reason == EpochReason::RebalanceTimedOut {
+                    return self.check_late(group_id, member_id);
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Nobody is taken out for being slow but who has partitions to give up: not for what it has to compute.
+    fn check_late(&self, group_id: &Text, member_id: &Text) -> Result<(), String> {
+        let held = self.groups.get(group_id).and_then(|group| group.members.get(member_id));
+        match held.map(|held| held.state) {
+            Some(MemberState::UnrevokedPartitions) => Ok(()),
+            state => Err(format!(
+                "{group_id}: {member_id} is taken out as too slow, and is {state:?}"
+            )),
         }
     }
 
-    /// A member that is let in is one again.
-    pub(crate) fn let_in(&mut self, member_id: &Text) {
-        self.removed.remove(member_id);
+    /// A member that is let in is one again, unless it asked before it was taken out and the answer had to wait.
+    pub(crate) fn let_in(&mut self, member_id: &Text, asked_ms: u64) {
+        if self
+            .removed
+            .get(member_id)
+            .is_some_and(|removed_ms| *removed_ms < asked_ms)
+        {
+            self.removed.remove(member_id);
+        }
     }
 
     pub(crate) fn is_removed(&self, member_id: &Text) -> bool {
-        self.removed.contains(member_id)
+        self.removed.contains_key(member_id)
     }
 
     /// The epoch of a group that is one of consumers.
@@ -131,11 +164,12 @@ impl Epochs {
         &mut self,
         request: &ConsumerGroupHeartbeatRequest,
         response: &ConsumerGroupHeartbeatResponse,
+        asked_ms: u64,
     ) -> Result<(), String> {
         if !response.error.is_none() || request.member_epoch < 0 {
             return Ok(());
         }
-        self.let_in(&request.member_id);
+        self.let_in(&request.member_id, asked_ms);
         // A group that became a classic one meanwhile has the epoch as its generation.
         let Some(durable) = self.of(&request.group_id) else {
             return Ok(());

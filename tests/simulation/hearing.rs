@@ -112,6 +112,7 @@ impl Consumer {
                 .map(|topic| (topic, count(topic)))
         };
         self.led = is_leader.then(|| led().collect());
+        self.has_assigned = assigns;
         self.phase = Phase::Sync(assignments);
         Ok(())
     }

@@ -6,13 +6,17 @@
 mod checker;
 mod client;
 mod commits;
+mod computer;
 mod configs;
 mod consumer;
 mod epochs;
+mod external;
 mod hearing;
 mod member;
 mod mixed;
+mod placing;
 mod plan;
+mod population;
 mod protocol;
 mod replay;
 mod rng;
@@ -20,6 +24,7 @@ mod server;
 mod settled;
 mod standalone;
 mod store;
+mod targets;
 mod topics;
 mod upstream;
 mod world;
@@ -135,6 +140,11 @@ fn offsets_that_go_too_soon_are_found() {
 #[test]
 fn a_group_that_grows_above_its_limit_is_found() {
     is_found(Planted::NoLimit, &["at most are to be"]);
+}
+
+#[test]
+fn shares_that_nobody_computed_are_found() {
+    is_found(Planted::SwappedShares, &["were computed"]);
 }
 
 #[test]

@@ -10,6 +10,7 @@ use convoke::coordinator::request::{
 use convoke::wire::error_code::ErrorCode;
 
 use crate::client::{REFUSED_MS, RETRY_BACKOFF_MS, Surroundings, Wish};
+use crate::computer::{Caller, Computer, Then};
 use crate::plan::{MemberPlan, RACKS, TOPICS};
 use crate::topics::{CHANGING, PATTERNS, Place, index_of, place_of};
 
@@ -24,6 +25,8 @@ const LEAVE_FOR_A_WHILE: i32 = -2;
 enum Sent {
     Heartbeat,
     Commit,
+    /// What it is to compute from, or what it computed.
+    Computed,
     Leave,
 }
 
@@ -37,6 +40,8 @@ pub(crate) struct Member {
     pattern: Option<usize>,
     rack: Option<&'static str>,
     assignor: Option<&'static str>,
+    /// Of one that can compute assignments.
+    pub(crate) computer: Option<Computer>,
     /// Processes under this name so far.
     process: u32,
     pub(crate) member_id: Text,
@@ -72,6 +77,7 @@ impl Member {
             pattern: plan.pattern,
             rack: None,
             assignor: None,
+            computer: plan.computer.as_ref().map(Computer::new),
             process: 0,
             member_id: "".into(),
             epoch: JOIN,
@@ -108,6 +114,10 @@ impl Member {
     /// The group knows all that it has to say.
     pub(crate) fn has_told_all(&self) -> bool {
         !self.must_tell_all
+    }
+
+    fn must_tell_assignors(&self) -> bool {
+        self.computer.as_ref().is_some_and(Computer::must_tell)
     }
 
     /// What it reads from.
@@ -152,6 +162,11 @@ impl Member {
             self.change_mind(around);
             return self.heartbeat(around.now_ms);
         }
+        if let Some(computer) = &mut self.computer
+            && around.rng.chance(around.faults.ask)
+        {
+            computer.change_mind(around);
+        }
         if let Some((assigned, _)) = self.assigned.take_if(|(_, at_ms)| *at_ms <= around.now_ms) {
             if self.reads_on {
                 self.given_up.extend(self.owned.difference(&assigned));
@@ -159,8 +174,13 @@ impl Member {
             self.owned = assigned;
             self.must_tell_owned = true;
         }
-        if self.must_tell_owned || self.must_tell_all || around.now_ms >= self.heartbeat_ms {
+        let must_tell = self.must_tell_owned || self.must_tell_all || self.must_tell_assignors();
+        if must_tell || around.now_ms >= self.heartbeat_ms {
             return self.heartbeat(around.now_ms);
+        }
+        if let Some(request) = self.computed(around.now_ms) {
+            self.sent = Sent::Computed;
+            return Wish::Send(Box::new(request), REQUEST_TIMEOUT_MS);
         }
         if around.now_ms >= self.commit_ms && !self.owned.is_empty() {
             self.commit_ms = around.now_ms + around.rng.between(500, 5_000);
@@ -168,7 +188,21 @@ impl Member {
         }
         let assigned_ms = self.assigned.as_ref().map_or(u64::MAX, |(_, at_ms)| *at_ms);
         let commit_ms = self.commit_ms.max(around.now_ms + 1);
-        Wish::WakeAt(self.heartbeat_ms.min(commit_ms).min(assigned_ms))
+        let done_ms = self
+            .computer
+            .as_ref()
+            .and_then(Computer::done_at_ms)
+            .unwrap_or(u64::MAX);
+        Wish::WakeAt(self.heartbeat_ms.min(commit_ms).min(assigned_ms).min(done_ms))
+    }
+
+    fn computed(&self, now_ms: u64) -> Option<Request> {
+        let caller = Caller {
+            group_id: &self.group_id,
+            member_id: &self.member_id,
+            epoch: self.epoch,
+        };
+        self.computer.as_ref()?.due(caller, now_ms)
     }
 
     /// Other topics, by name or by a pattern, another assignor, another rack: some of it.
@@ -176,7 +210,7 @@ impl Member {
         match around.rng.below(4) {
             0 => self.topics = BTreeSet::from([around.rng.below(CHANGING.len()), around.rng.below(CHANGING.len())]),
             1 => self.pattern = around.rng.chance(500).then(|| around.rng.below(PATTERNS.len())),
-            2 => self.assignor = Some(*around.rng.pick(&["range", "uniform"])),
+            2 => self.assignor = Some(*around.rng.pick(&["range", "uniform", "lag", "zone"])),
             _ => self.rack = *around.rng.pick(&RACKS),
         }
         self.must_tell_all = true;
@@ -216,6 +250,9 @@ impl Member {
             request.rack_id = self.rack.map(Text::from);
             request.server_assignor = self.assignor.map(Text::from);
         }
+        if self.must_tell_all || self.must_tell_assignors() || self.epoch == JOIN {
+            request.client_assignors = self.computer.as_ref().map(Computer::says);
+        }
         if self.must_tell_all || self.must_tell_owned || self.epoch == JOIN {
             request.topic_partitions = Some(self.owned.iter().copied().collect());
         }
@@ -248,7 +285,7 @@ impl Member {
                 .or_default()
                 .push(OffsetCommitPartition {
                     partition: partition.partition,
-                    offset: around.fresh_offset(),
+                    offset: around.fresh_number(),
                     leader_epoch: -1,
                     metadata: "".into(),
                 });
@@ -291,6 +328,7 @@ impl Member {
         self.assigned = None;
         self.must_tell_owned = false;
         self.must_tell_all = false;
+        self.computer.iter_mut().for_each(Computer::forget);
     }
 
     fn refused(&mut self, error: ErrorCode, around: &Surroundings<'_>) {
@@ -302,7 +340,7 @@ impl Member {
         self.not_before_ms = around.now_ms + RETRY_BACKOFF_MS;
         match self.sent {
             Sent::Heartbeat => self.must_tell_all = true,
-            Sent::Commit => {}
+            Sent::Commit | Sent::Computed => {}
             Sent::Leave => self.begin_anew(around.now_ms + 1_000),
         }
     }
@@ -315,7 +353,7 @@ impl Member {
                 self.begin_anew(around.now_ms + away_ms);
             }
             // The group was deleted, and at the upstream others are in it by that name.
-            (Sent::Heartbeat, Response::NotOwned) => {
+            (Sent::Heartbeat | Sent::Computed, Response::NotOwned) => {
                 self.rejoin();
                 self.not_before_ms = around.now_ms + RETRY_BACKOFF_MS;
             }
@@ -332,7 +370,29 @@ impl Member {
                     }
                 }
             }
+            (Sent::Computed, response) => return self.on_computed(response, around),
             (_, response) => return Err(format!("{}: unexpected {response:?}", self.member_id)),
+        }
+        Ok(())
+    }
+
+    fn on_computed(&mut self, response: Response, around: &mut Surroundings<'_>) -> Result<(), String> {
+        let then = match (&mut self.computer, response) {
+            (Some(computer), Response::PrepareAssignment(response)) => computer.on_prepared(&response, around)?,
+            (Some(computer), Response::InstallAssignment { error, error_message }) => {
+                computer.on_installed(error, error_message.as_ref())?
+            }
+            (_, response) => return Err(format!("{}: unexpected {response:?}", self.member_id)),
+        };
+        match then {
+            Then::GoOn => {}
+            Then::Heartbeat => self.heartbeat_ms = around.now_ms,
+            Then::Die if around.rng.chance(500) => self.crash(around),
+            // It comes back with the id that it had.
+            Then::Die => {
+                self.rejoin();
+                self.not_before_ms = around.now_ms + around.rng.between(0, 20_000);
+            }
         }
         Ok(())
     }
@@ -350,6 +410,11 @@ impl Member {
             }
             ErrorCode::GROUP_MAX_SIZE_REACHED => {
                 self.refused(response.error, around);
+                return Ok(());
+            }
+            // Nobody offers what it asks for.
+            ErrorCode::UNSUPPORTED_ASSIGNOR if self.assignor.take().is_some() => {
+                self.begin_anew(around.now_ms + REFUSED_MS);
                 return Ok(());
             }
             ErrorCode::FENCED_MEMBER_EPOCH | ErrorCode::UNKNOWN_MEMBER_ID | ErrorCode::GROUP_ID_NOT_FOUND => {
@@ -374,6 +439,15 @@ impl Member {
         self.epoch = response.member_epoch;
         self.must_tell_owned = false;
         self.must_tell_all = false;
+        if let Some(computer) = &mut self.computer {
+            computer.told(true);
+            computer.hear(response.should_compute_assignment, around);
+        } else if response.should_compute_assignment {
+            return Err(format!(
+                "{} can compute nothing: unexpected {response:?}",
+                self.member_id
+            ));
+        }
         if let Some(assigned) = &response.assignment {
             let assigned: BTreeSet<TopicPartition> = assigned.iter().copied().collect();
             let takes_ms = match around.rng.chance(around.faults.slow) {

@@ -1,8 +1,12 @@
 //! What a run is made of, drawn from its seed. Each run has only some of the faults: a fault that is always there hides
 //! what the others do.
 
-use convoke::coordinator::settings::{MigrationPolicy, Settings};
+use std::sync::Arc;
 
+use convoke::coordinator::group_patterns::GroupPatterns;
+use convoke::coordinator::settings::{ExternalAssignorRule, MigrationPolicy, Settings};
+
+use crate::computer::Deed;
 use crate::rng::Rng;
 use crate::topics::PATTERNS;
 
@@ -10,6 +14,14 @@ use crate::topics::PATTERNS;
 pub(crate) const TOPICS: [(&str, i32); 3] = [("t0", 5), ("t1", 3), ("t2", 1)];
 /// Where clients may be.
 pub(crate) const RACKS: [Option<&str>; 3] = [None, Some("a"), Some("b")];
+/// Assignors that run outside of the coordinator, as those list them who can.
+pub(crate) const LISTS: [&[&str]; 4] = [&["lag"], &["lag"], &["zone", "lag"], &["zone"]];
+/// The versions of members' metadata that they read; a member writes its own in the last of its own.
+pub(crate) const VERSIONS: [(i16, i16); 4] = [(0, 1), (0, 1), (0, 0), (1, 1)];
+/// Bytes of what an assignor may say to a member.
+pub(crate) const METADATA_MAX: usize = 1_000;
+/// Whatever is set, members of consumer groups and external assignors have this long at least.
+pub(crate) const SHORTEST_SESSION_MS: u64 = 10_000;
 /// Offsets expire within a run.
 pub(crate) const SHORT_RETENTION_MS: i64 = 30_000;
 
@@ -17,8 +29,7 @@ pub(crate) const SHORT_RETENTION_MS: i64 = 30_000;
 pub(crate) struct Plan {
     pub(crate) settings: Settings,
     pub(crate) groups: Vec<GroupPlan>,
-    /// Groups of the consumer protocol, each by its members.
-    pub(crate) consumer_groups: Vec<Vec<MemberPlan>>,
+    pub(crate) consumer_groups: Vec<ConsumerGroupPlan>,
     /// Groups whose clients come by either protocol.
     pub(crate) mixed_groups: Vec<MixedPlan>,
     pub(crate) standalone: usize,
@@ -34,11 +45,19 @@ pub(crate) struct GroupPlan {
     pub(crate) consumers: Vec<ConsumerPlan>,
 }
 
+/// A group of the consumer protocol.
+#[derive(Debug)]
+pub(crate) struct ConsumerGroupPlan {
+    pub(crate) members: Vec<MemberPlan>,
+    pub(crate) externals: Vec<ExternalPlan>,
+}
+
 /// Each client as it is by either protocol.
 #[derive(Debug)]
 pub(crate) struct MixedPlan {
     pub(crate) group: GroupPlan,
     pub(crate) members: Vec<MemberPlan>,
+    pub(crate) externals: Vec<ExternalPlan>,
 }
 
 #[derive(Debug)]
@@ -65,6 +84,27 @@ pub(crate) struct MemberPlan {
     pub(crate) start_ms: u64,
     /// Which of the patterns it is subscribed by.
     pub(crate) pattern: Option<usize>,
+    /// Of one that can compute assignments.
+    pub(crate) computer: Option<ComputerPlan>,
+}
+
+/// An external assignor.
+#[derive(Debug)]
+pub(crate) struct ExternalPlan {
+    /// When it first comes.
+    pub(crate) start_ms: u64,
+    pub(crate) computer: ComputerPlan,
+}
+
+/// Whoever can compute assignments.
+#[derive(Debug, Clone)]
+pub(crate) struct ComputerPlan {
+    pub(crate) names: &'static [&'static str],
+    pub(crate) versions: (i16, i16),
+    /// How long it may take.
+    pub(crate) timeout_ms: i32,
+    /// What its program does every time. None: what it should, but for faults.
+    pub(crate) always: Option<Deed>,
 }
 
 /// Each in a thousand: of a message, of an opportunity, or of a second, as said.
@@ -106,6 +146,10 @@ pub(crate) struct Faults {
     pub(crate) switch: u64,
     /// Somebody sets a group's own settings, or the migration policy, of a second.
     pub(crate) reconfigure: u64,
+    /// Who is to compute an assignment does something else, each time.
+    pub(crate) misdeed: u64,
+    /// Who can compute says something else of its assignors, each time it is idle.
+    pub(crate) ask: u64,
 }
 
 impl Plan {
@@ -122,6 +166,8 @@ impl Plan {
             group_max_size: draw_size(rng),
             group_consumer_max_size: draw_size(rng),
             offsets_retention_ms: *rng.pick(&[Settings::default().offsets_retention_ms, SHORT_RETENTION_MS]),
+            external_assignors: draw_assignor_rules(rng),
+            assignor_metadata_max_bytes: METADATA_MAX,
             ..Settings::default()
         };
         // As many runs of each kind alone as of both in one world.
@@ -138,7 +184,7 @@ impl Plan {
         ];
         let (classic, consumer, mixed) = *rng.pick(&kinds);
         let groups = (0..classic).map(|_| GroupPlan::draw(rng)).collect();
-        let consumer_groups = (0..consumer).map(|_| MemberPlan::draw_group(rng)).collect();
+        let consumer_groups = (0..consumer).map(|_| ConsumerGroupPlan::draw(rng)).collect();
         let mixed_groups = (0..mixed).map(|_| MixedPlan::draw(rng)).collect();
         Self {
             settings,
@@ -167,6 +213,17 @@ fn draw_size(rng: &mut Rng) -> i32 {
     }
 }
 
+/// None, one that lets members ask for an assignor that nobody offers, or one that they all have.
+fn draw_assignor_rules(rng: &mut Rng) -> Arc<[ExternalAssignorRule]> {
+    let rule = |always| ExternalAssignorRule {
+        name: "lag".into(),
+        groups: GroupPatterns::new(&["consumers-*".to_owned(), "mixed-0".to_owned()]),
+        always,
+    };
+    let rules = [None, Some(rule(false)), Some(rule(true))];
+    rng.pick(&rules).iter().cloned().collect()
+}
+
 impl GroupPlan {
     fn draw(rng: &mut Rng) -> Self {
         let protocol_type = if rng.chance(850) { "consumer" } else { "connect" };
@@ -191,7 +248,7 @@ impl ConsumerPlan {
             is_static: rng.chance(statics),
             session_ms: *rng.pick(&[6_000, 10_000, 30_000]),
             rebalance_ms: *rng.pick(&[5_000, 20_000, 60_000]),
-            start_ms: *rng.pick(&[0, 0, 10, 2_000, 20_000]),
+            start_ms: draw_start(rng),
             knows_member_id_required: rng.chance(800),
             skips_assignment: rng.chance(500),
             reads_on: false,
@@ -208,13 +265,14 @@ impl MixedPlan {
         const LISTS: [&[&[&str]]; 4] = [&[RANGE], &[STICKY], &[STICKY, BOTH], &[BOTH]];
         let lists = *rng.pick(&LISTS);
         let statics = *rng.pick(&[0, 500, 1000]);
+        let computers = *rng.pick(&[0, 500]);
         let (mut consumers, mut members) = (Vec::new(), Vec::new());
         for _ in 0..rng.between(2, 5) {
             let protocols = *rng.pick(lists);
             let classic = ConsumerPlan::draw(rng, protocols, statics);
             members.push(MemberPlan {
                 is_static: classic.is_static,
-                ..MemberPlan::draw(rng, 0, 200)
+                ..MemberPlan::draw(rng, 0, 200, computers)
             });
             consumers.push(classic);
         }
@@ -223,26 +281,70 @@ impl MixedPlan {
             of_changing_topics: true,
             consumers,
         };
-        Self { group, members }
+        Self {
+            group,
+            members,
+            externals: ExternalPlan::draw_some(rng),
+        }
+    }
+}
+
+impl ConsumerGroupPlan {
+    fn draw(rng: &mut Rng) -> Self {
+        let statics = *rng.pick(&[0, 0, 500, 1000]);
+        let patterns = *rng.pick(&[0, 0, 500, 1000]);
+        let computers = *rng.pick(&[0, 0, 500, 1000]);
+        let count = rng.between(1, 5);
+        Self {
+            members: (0..count)
+                .map(|_| MemberPlan::draw(rng, statics, patterns, computers))
+                .collect(),
+            externals: ExternalPlan::draw_some(rng),
+        }
     }
 }
 
 impl MemberPlan {
-    fn draw_group(rng: &mut Rng) -> Vec<Self> {
-        let statics = *rng.pick(&[0, 0, 500, 1000]);
-        let patterns = *rng.pick(&[0, 0, 500, 1000]);
-        let count = rng.between(1, 5);
-        (0..count).map(|_| Self::draw(rng, statics, patterns)).collect()
-    }
-
-    fn draw(rng: &mut Rng, statics: u64, patterns: u64) -> Self {
+    fn draw(rng: &mut Rng, statics: u64, patterns: u64, computers: u64) -> Self {
+        let computer = rng.chance(computers).then(|| ComputerPlan::draw(rng));
         Self {
             is_static: rng.chance(statics),
-            rebalance_ms: *rng.pick(&[5_000, 20_000, 60_000]),
-            start_ms: *rng.pick(&[0, 0, 10, 2_000, 20_000]),
+            rebalance_ms: match &computer {
+                Some(computer) => computer.timeout_ms,
+                None => *rng.pick(&[5_000, 20_000, 60_000]),
+            },
+            start_ms: draw_start(rng),
             pattern: rng.chance(patterns).then(|| rng.below(PATTERNS.len())),
+            computer,
         }
     }
+}
+
+impl ExternalPlan {
+    fn draw_some(rng: &mut Rng) -> Vec<Self> {
+        let count = *rng.pick(&[0, 0, 0, 1, 2]);
+        let draw = |_| Self {
+            start_ms: draw_start(rng),
+            computer: ComputerPlan::draw(rng),
+        };
+        (0..count).map(draw).collect()
+    }
+}
+
+impl ComputerPlan {
+    fn draw(rng: &mut Rng) -> Self {
+        Self {
+            names: *rng.pick(&LISTS),
+            versions: *rng.pick(&VERSIONS),
+            timeout_ms: *rng.pick(&[5_000, 20_000]),
+            always: rng.chance(250).then(|| *rng.pick(&Deed::BAD)),
+        }
+    }
+}
+
+/// When a client first comes, in milliseconds.
+fn draw_start(rng: &mut Rng) -> u64 {
+    *rng.pick(&[0, 0, 10, 2_000, 20_000])
 }
 
 impl Faults {
@@ -267,6 +369,8 @@ impl Faults {
             slow: some(200),
             switch: some(20) + some(40),
             reconfigure: some(60),
+            misdeed: some(400),
+            ask: some(30),
         }
     }
 }

@@ -107,6 +107,7 @@ fn summary(view: ShardView) -> BTreeMap<Text, GroupView> {
         group.pending_members = 0;
         if let Some(consumer) = &mut group.consumer {
             group.state_since_ms = -1;
+            consumer.computation = None;
             // Which of the server's own assignors it was knows only who computed.
             consumer.computed_by.take_if(|name| Assignor::by_name(name).is_some());
         }

@@ -138,7 +138,7 @@ impl World {
         }
     }
 
-    fn arrive(&mut self, client: usize, connection: u64, call: u64, request: Request) -> Result<(), String> {
+    fn arrive(&mut self, client: usize, connection: u64, call: u64, mut request: Request) -> Result<(), String> {
         if !self.server.is_up {
             self.at(1, Happening::Lost { client, connection });
             return Ok(());
@@ -160,6 +160,12 @@ impl World {
             floor,
         };
         self.server.tickets.insert(ticket, asked);
+        if self.planted == Planted::SwappedShares
+            && let Request::InstallAssignment(install) = &mut request
+            && let [first, second, ..] = &mut install.members[..]
+        {
+            std::mem::swap(&mut first.partitions, &mut second.partitions);
+        }
         self.step(Input::Request { ticket, request })
     }
 
@@ -204,6 +210,7 @@ impl World {
                 self.note(|| format!("{event:?}"));
                 self.checker.on_event(self.now_ms, &event)?;
                 self.check_removal(&event)?;
+                self.check_passed_over(&event)?;
             }
         }
         Ok(())

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use convoke::coordinator::event::{Event, PassedOverReason};
 use convoke::coordinator::request::{GroupView, ShardView, Text};
 
 use crate::client::{Client, Speaker};
@@ -113,6 +114,21 @@ impl World {
             }
         }
         Ok(())
+    }
+
+    /// When nothing is wrong any more, whoever computes as it should has its turn to the end.
+    pub(crate) fn check_passed_over(&self, event: &Event) -> Result<(), String> {
+        let Event::ComputationPassedOver { member_id, reason, .. } = event else {
+            return Ok(());
+        };
+        let of_it = |(id, _): &(&Text, _)| *id == member_id;
+        let computer = self.clients.iter().filter_map(Client::computer).find(of_it);
+        let is_well = computer.is_some_and(|(_, computer)| computer.is_well());
+        let is_slow = !matches!(reason, PassedOverReason::Gone | PassedOverReason::Unfit);
+        match self.is_calm && is_well && is_slow {
+            true => Err(format!("{member_id} is passed over by {reason:?}, and is well")),
+            false => Ok(()),
+        }
     }
 
     fn is_of_topics_that_stay(&self, group_id: &Text) -> bool {

@@ -10,13 +10,9 @@ use uuid::Uuid;
 
 use crate::checker::Checker;
 use crate::client::{Client, Role, Surroundings, Wish};
-use crate::consumer::Consumer;
-use crate::member::Member;
-use crate::mixed::Mixed;
 use crate::plan::{Faults, Plan, TOPICS};
 use crate::rng::Rng;
 use crate::server::Server;
-use crate::standalone::Standalone;
 use crate::store::Store;
 use crate::topics::Picture;
 use crate::upstream::Upstream;
@@ -52,6 +48,8 @@ pub(crate) enum Planted {
     EarlyExpiry,
     /// The coordinator is told of no limit to the size of groups.
     NoLimit,
+    /// What is computed for one member is installed for another.
+    SwappedShares,
 }
 
 #[derive(Debug)]
@@ -122,7 +120,9 @@ pub(crate) struct World {
     queued: u64,
     pub(crate) clients: Vec<Client>,
     pub(crate) groups: Vec<Text>,
-    last_offset: i64,
+    pub(crate) last_number: i64,
+    /// Nothing that was wrong has an effect any more.
+    pub(crate) is_calm: bool,
     /// Nobody asks anything new.
     frozen: bool,
     transcript: Option<String>,
@@ -146,7 +146,8 @@ impl World {
             queued: 0,
             clients: Vec::new(),
             groups: Vec::new(),
-            last_offset: 1_000,
+            last_number: 1_000,
+            is_calm: false,
             frozen: false,
             transcript: with_transcript.then(String::new),
             settings: plan.settings.clone(),
@@ -154,56 +155,6 @@ impl World {
         };
         world.populate();
         world
-    }
-
-    fn populate(&mut self) {
-        let mut last_offset = self.last_offset;
-        let mut fresh = || {
-            last_offset += 1;
-            last_offset
-        };
-        for (index, group) in self.plan.groups.iter().enumerate() {
-            let group_id: Text = format!("group-{index}").into();
-            self.upstream.add(&mut self.rng, &group_id, false, &mut fresh);
-            for (number, consumer) in group.consumers.iter().enumerate() {
-                let consumer = Consumer::new(&group_id, group, number, consumer);
-                self.clients.push(Client::new(Role::Consumer(consumer)));
-            }
-            self.groups.push(group_id);
-        }
-        for index in 0..self.plan.standalone {
-            let group_id: Text = format!("solo-{index}").into();
-            self.upstream.add(&mut self.rng, &group_id, true, &mut fresh);
-            self.groups.push(group_id);
-        }
-        for index in 0..self.plan.standalone {
-            let group_id = self.groups[self.plan.groups.len() + index].clone();
-            let standalone = Standalone::new(group_id, self.groups.clone());
-            self.clients.push(Client::new(Role::Standalone(standalone)));
-        }
-        for (index, members) in self.plan.consumer_groups.iter().enumerate() {
-            let group_id: Text = format!("consumers-{index}").into();
-            self.upstream.add(&mut self.rng, &group_id, false, &mut fresh);
-            for (number, member) in members.iter().enumerate() {
-                let member = Member::new(&group_id, number, member, self.planted == Planted::ReadsOn);
-                self.clients.push(Client::new(Role::Member(member)));
-            }
-            self.groups.push(group_id);
-        }
-        for (index, mixed) in self.plan.mixed_groups.iter_mut().enumerate() {
-            let group_id: Text = format!("mixed-{index}").into();
-            self.upstream.add(&mut self.rng, &group_id, false, &mut fresh);
-            let reads_on = self.planted == Planted::ReadsOn;
-            for classic in &mut mixed.group.consumers {
-                classic.reads_on = self.planted == Planted::ClassicReadsOn;
-            }
-            for (number, plans) in mixed.group.consumers.iter().zip(&mixed.members).enumerate() {
-                let client = Mixed::new(&group_id, number, &mixed.group, plans, reads_on);
-                self.clients.push(Client::new(Role::Mixed(Box::new(client))));
-            }
-            self.groups.push(group_id);
-        }
-        self.last_offset = last_offset;
     }
 
     pub(crate) fn transcript(&self) -> &str {
@@ -237,13 +188,8 @@ impl World {
         self.note(|| "faults end".to_owned());
         self.faults = Faults::default();
         self.run_until(self.now_ms + LATEST_MS)?;
-        let give_up_ms = self.now_ms + SETTLE_MS;
-        while let Some(why) = self.unsettled()? {
-            if self.now_ms > give_up_ms {
-                return Err(format!("did not settle: {why}"));
-            }
-            self.run_until(self.now_ms + 1_000)?;
-        }
+        self.is_calm = true;
+        self.settle()?;
         self.disturb()?;
 
         self.note(|| "the last answers".to_owned());
@@ -254,6 +200,17 @@ impl World {
         }
         self.check_replay()?;
         self.end()
+    }
+
+    fn settle(&mut self) -> Result<(), String> {
+        let give_up_ms = self.now_ms + SETTLE_MS;
+        while let Some(why) = self.unsettled()? {
+            if self.now_ms > give_up_ms {
+                return Err(format!("did not settle: {why}"));
+            }
+            self.run_until(self.now_ms + 1_000)?;
+        }
+        Ok(())
     }
 
     /// A group that is settled does not notice that the coordinator restarts, or stands still for a while.
@@ -273,10 +230,7 @@ impl World {
         if self.checker.rebalances != rebalances {
             return Err("a settled group rebalanced for no reason of its own".to_owned());
         }
-        match self.unsettled()? {
-            Some(why) => Err(format!("did not settle after a disturbance: {why}")),
-            None => Ok(()),
-        }
+        self.settle()
     }
 
     fn run_until(&mut self, end_ms: u64) -> Result<(), String> {
@@ -355,7 +309,7 @@ impl World {
             rng: &mut self.rng,
             faults: &self.faults,
             picture: &self.picture,
-            last_offset: &mut self.last_offset,
+            last_number: &mut self.last_number,
         };
         act(&mut self.clients[client], &mut around)
     }
