@@ -91,7 +91,7 @@ impl ClassicGroup {
     }
 
     /// The group took the place of a consumer group that was settled: everybody goes on with what it has, and the successor of
-    /// the last consumer is answered like any static member that returns.
+    /// the last consumer is answered like any static member that returns. Where the coordinator assigns, it has from now on.
     pub(in crate::coordinator) fn begin_settled(&mut self, successor: Successor, cx: &mut Context<'_>) {
         self.begin_sessions(cx);
         let Successor {
@@ -100,6 +100,7 @@ impl ClassicGroup {
             settled_after,
         } = successor;
         let skips_assignment = request.supports_skipping_assignment;
+        let settled_after = settled_after.filter(|_| self.leader.is_some());
         let response = self.returned_response(&request.member_id, settled_after, skips_assignment);
         cx.reply(ticket, Response::JoinGroup(response));
     }

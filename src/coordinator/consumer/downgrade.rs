@@ -23,7 +23,7 @@ impl ConsumerGroup {
     /// The group as a classic one: its epoch is the generation, and everybody has what it holds, which is its target where the
     /// group has settled. (Kafka writes the target in any case: if the group is to be one of consumers again before everybody
     /// has joined anew, what somebody still reads looks free.) `None` if there is no protocol that all support, which the joins
-    /// have seen to. Without a `leader` the first member leads.
+    /// have seen to. Without a `leader` the first member leads; nobody does where the coordinator assigns.
     pub(in crate::coordinator) fn to_classic(
         &self,
         leader: Option<&Text>,
@@ -37,11 +37,12 @@ impl ConsumerGroup {
             let classic = member.said.classic.as_ref()?;
             members.push(self.classic_value(member, classic, &protocol.name, cx.topics));
         }
+        let leads = cx.settings.classic_assignment(&self.id).is_none();
         Some(GroupMetadataValue {
             protocol_type: CONSUMER.into(),
             generation: self.epoch,
             protocol: Some(protocol.name.clone()),
-            leader: Some(leader.unwrap_or(&first.id).clone()),
+            leader: leads.then(|| leader.unwrap_or(&first.id).clone()),
             current_state_timestamp_ms: cx.now.wall_ms,
             members,
         })

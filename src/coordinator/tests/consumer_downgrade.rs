@@ -1,6 +1,7 @@
 //! Consumer groups whose last consumer goes or is replaced, and that are classic groups after it.
 
-use super::consumer_client::{Client, beat_of, join_of, owning as owns, shard, static_join_of};
+use super::classic_assign::{assert_leaderless, assigned_by};
+use super::consumer_client::{Client, T, beat_of, join_of, owning as owns, shard, shard_with, static_join_of, topics};
 use super::consumer_migration::{classic_group, owning, rejoin, with_policy};
 use super::group_test::GroupTest;
 use super::requests::{join_as, old_join, static_join, subscription, sync_as};
@@ -126,6 +127,23 @@ fn a_classic_static_member_alone_is_told_of_its_former_self_as_the_leader() {
     assert_eq!((joined.generation_id, &*joined.leader), (2, "a"));
     assert_eq!((joined.members.len(), joined.skip_assignment), (0, false));
     assert_eq!(synced(&mut test, &joined.member_id, 2), [0, 1, 2, 3, 4, 5]);
+}
+
+#[test]
+fn where_the_coordinator_assigns_nobody_leads_after_the_last_consumer_and_topics_are_watched() {
+    let mut test = shard_with(assigned_by(None));
+    let other = static_consumer_and_classic(&mut test);
+    for supports_skipping_assignment in [true, false] {
+        let ticket = test.join(JoinGroupRequest {
+            supports_skipping_assignment,
+            ..owning(&[], static_join("i"))
+        });
+        assert!(is_classic(&mut test));
+        assert_leaderless(&test.joined(ticket));
+    }
+    assert_eq!(test.heartbeat(&other, 3), ErrorCode::NONE);
+    test.tell_topics(topics(&[("t", T, 7)]));
+    assert_eq!(test.heartbeat(&other, 3), ErrorCode::REBALANCE_IN_PROGRESS);
 }
 
 #[test]
