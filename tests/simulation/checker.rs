@@ -66,6 +66,11 @@ impl Checker {
         self.running_since_ms = now_ms;
     }
 
+    /// The generation of a classic group that is durable.
+    pub(crate) fn generation(&self, group_id: &Text) -> i32 {
+        self.generations.get(group_id).copied().unwrap_or(0)
+    }
+
     pub(crate) fn topic_deleted(&mut self, topic: usize) {
         self.deleted_topics.insert(topic);
     }
@@ -253,6 +258,17 @@ impl Checker {
             self.heard_ms.entry(response.member_id.clone()).or_insert(asked_ms);
             let session_ms = u64::from(request.session_timeout_ms.unsigned_abs());
             self.session_ms.insert(response.member_id.clone(), session_ms);
+            let durable = self
+                .generations
+                .get(&request.group_id)
+                .copied()
+                .max(self.epochs.of(&request.group_id));
+            if response.leader.is_empty() && durable.is_none_or(|durable| durable < response.generation_id) {
+                return Err(format!(
+                    "{}: assigned for in {}, which is not durable",
+                    request.group_id, response.generation_id
+                ));
+            }
             if floor
                 .generation_id
                 .is_some_and(|durable| response.generation_id < durable)
@@ -383,6 +399,8 @@ impl Checker {
                 reason: EpochReason::SessionExpired,
                 ..
             } => self.check_silence(member_id, now_ms),
+            // All that members say here can be read, and all that they offer is known.
+            Event::AssignmentLeftToLeader { .. } => Err(format!("not assigned for: {event:?}")),
             _ => Ok(()),
         }
     }

@@ -23,9 +23,15 @@ impl World {
         Arc::new(told)
     }
 
-    /// A group gets settings of its own or loses them, or the migration policy is another.
+    /// A group gets settings of its own or loses them, the migration policy is another, or the rules by which classic groups are
+    /// assigned for come or go.
     pub(crate) fn reconfigure(&mut self) -> Result<(), String> {
-        if self.rng.chance(200) {
+        if self.plan.rules_change && self.rng.chance(300) {
+            self.settings.coordinator_assigned = match self.settings.coordinator_assigned.is_empty() {
+                true => self.plan.settings.coordinator_assigned.clone(),
+                false => Arc::default(),
+            };
+        } else if self.rng.chance(200) {
             self.settings.group_consumer_migration_policy = draw_policy(&mut self.rng);
         } else {
             let group_id = self.rng.pick(&self.groups).clone();
@@ -41,7 +47,8 @@ impl World {
             };
         }
         let policy = self.settings.group_consumer_migration_policy;
-        self.note(|| format!("the policy is {policy:?}"));
+        let rules = self.settings.coordinator_assigned.clone();
+        self.note(|| format!("the policy is {policy:?}, classic groups are assigned for by {rules:?}"));
         let told = self.told_settings();
         self.step(Input::Settings(told))
     }

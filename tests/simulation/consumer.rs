@@ -144,6 +144,11 @@ impl Consumer {
         owned.chain(self.given_up.iter().copied()).collect()
     }
 
+    /// Whether in its group everybody's partitions are left to it until it gives them up.
+    pub(crate) fn is_of_cooperative_group(&self) -> bool {
+        self.protocols[0] == COOPERATIVE
+    }
+
     /// Whether it keeps what it has while it joins.
     fn is_cooperative(&self) -> bool {
         self.protocols == [COOPERATIVE]
@@ -208,7 +213,7 @@ impl Consumer {
         }
         let protocol = |name: &&str| Protocol {
             name: (*name).into(),
-            metadata: subscription(&self.topics, &self.owned, self.rack),
+            metadata: subscription(&self.topics, &self.owned, self.generation_id, self.rack),
         };
         let request = JoinGroupRequest {
             group_id: self.group_id.clone(),

@@ -3,8 +3,10 @@
 
 use std::sync::Arc;
 
+use convoke::coordinator::assignor::ClassicAssignor;
 use convoke::coordinator::group_patterns::GroupPatterns;
-use convoke::coordinator::settings::{ExternalAssignorRule, MigrationPolicy, Settings};
+use convoke::coordinator::request::Text;
+use convoke::coordinator::settings::{ClassicAssignmentRule, ExternalAssignorRule, MigrationPolicy, Settings};
 
 use crate::computer::Deed;
 use crate::rng::Rng;
@@ -28,6 +30,8 @@ pub(crate) const SHORT_RETENTION_MS: i64 = 30_000;
 #[derive(Debug)]
 pub(crate) struct Plan {
     pub(crate) settings: Settings,
+    /// Whether classic groups are assigned for here at times only.
+    pub(crate) rules_change: bool,
     pub(crate) groups: Vec<GroupPlan>,
     pub(crate) consumer_groups: Vec<ConsumerGroupPlan>,
     /// Groups whose clients come by either protocol.
@@ -168,6 +172,7 @@ impl Plan {
             offsets_retention_ms: *rng.pick(&[Settings::default().offsets_retention_ms, SHORT_RETENTION_MS]),
             external_assignors: draw_assignor_rules(rng),
             assignor_metadata_max_bytes: METADATA_MAX,
+            coordinator_assigned: draw_classic_rules(rng),
             ..Settings::default()
         };
         // As many runs of each kind alone as of both in one world.
@@ -188,6 +193,7 @@ impl Plan {
         let mixed_groups = (0..mixed).map(|_| MixedPlan::draw(rng)).collect();
         Self {
             settings,
+            rules_change: rng.chance(250),
             groups,
             consumer_groups,
             mixed_groups,
@@ -224,18 +230,39 @@ fn draw_assignor_rules(rng: &mut Rng) -> Arc<[ExternalAssignorRule]> {
     rng.pick(&rules).iter().cloned().collect()
 }
 
+/// Who assigns for the classic groups: their leaders, or the coordinator with whatever assignor.
+fn draw_classic_rules(rng: &mut Rng) -> Arc<[ClassicAssignmentRule]> {
+    let rule = |assignor: Option<&str>| ClassicAssignmentRule {
+        groups: GroupPatterns::new(&["group-*".to_owned(), "changing-*".to_owned(), "mixed-*".to_owned()]),
+        assignor: assignor.map(Text::from),
+        fallback: None,
+    };
+    let named = ClassicAssignor::NAMES.map(Some);
+    match rng.chance(500) {
+        true => [rule(*rng.pick(&[None, None, named[0], named[1], named[2], named[3]]))].into(),
+        false => Arc::default(),
+    }
+}
+
 impl GroupPlan {
     fn draw(rng: &mut Rng) -> Self {
         let protocol_type = if rng.chance(850) { "consumer" } else { "connect" };
-        let protocols: &[&'static [&'static str]] = &[&["range"], &["cooperative-sticky", "range"]];
-        let protocols = *rng.pick(protocols);
+        const LISTS: [&[&str]; 6] = [
+            &["range"],
+            &["cooperative-sticky", "range"],
+            &["cooperative-sticky", "range"],
+            &["cooperative-sticky"],
+            &["sticky"],
+            &["roundrobin"],
+        ];
+        let protocols = *rng.pick(&LISTS);
         let statics = *rng.pick(&[0, 0, 500, 1000]);
         let consumers = (0..rng.between(1, 5))
             .map(|_| ConsumerPlan::draw(rng, protocols, statics))
             .collect();
         Self {
             protocol_type,
-            of_changing_topics: false,
+            of_changing_topics: protocol_type == "consumer" && rng.chance(400),
             consumers,
         }
     }

@@ -19,7 +19,8 @@ impl World {
             last_number
         };
         for (index, group) in self.plan.groups.iter().enumerate() {
-            let group_id: Text = format!("group-{index}").into();
+            let kind = if group.of_changing_topics { "changing" } else { "group" };
+            let group_id: Text = format!("{kind}-{index}").into();
             self.upstream.add(&mut self.rng, &group_id, false, &mut fresh);
             for (number, consumer) in group.consumers.iter().enumerate() {
                 let consumer = Consumer::new(&group_id, group, number, consumer);

@@ -15,14 +15,19 @@ pub(crate) type Partition = (usize, i32);
 /// The protocol whose members keep what they have while they join.
 pub(crate) const COOPERATIVE: &str = "cooperative-sticky";
 
-pub(crate) fn subscription(topics: &BTreeSet<usize>, owned: &BTreeSet<Partition>, rack: Option<&str>) -> Bytes {
+pub(crate) fn subscription(
+    topics: &BTreeSet<usize>,
+    owned: &BTreeSet<Partition>,
+    generation_id: i32,
+    rack: Option<&str>,
+) -> Bytes {
     let mut bytes = BytesMut::new();
     bytes.put_i16(3);
     bytes.put_i32(topics.len().try_into().unwrap());
     topics.iter().for_each(|topic| put_text(&mut bytes, name_of(*topic)));
     bytes.put_i32(-1);
     put_partitions(&mut bytes, owned);
-    bytes.put_i32(-1);
+    bytes.put_i32(generation_id);
     match rack {
         Some(rack) => put_text(&mut bytes, rack),
         None => bytes.put_i16(-1),

@@ -111,6 +111,9 @@ fn summary(view: ShardView) -> BTreeMap<Text, GroupView> {
             // Which of the server's own assignors it was knows only who computed.
             consumer.computed_by.take_if(|name| Assignor::by_name(name).is_some());
         }
+        if let Some(classic) = &mut group.classic {
+            (classic.assignor, classic.partitions_withheld) = (None, 0);
+        }
         group.members.sort_by(|a, b| a.member_id.cmp(&b.member_id));
         for member in &mut group.members {
             member.parked = false;

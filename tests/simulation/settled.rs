@@ -62,12 +62,24 @@ impl World {
         if known != members {
             return Some(format!("{group_id}: has {known:?}, should have {members:?}"));
         }
+        let is_assigned_for_here = group
+            .classic
+            .as_ref()
+            .is_some_and(|classic| classic.assigned_by == "coordinator");
+        if !is_assigned_for_here && self.must_be_assigned_for(group) {
+            return Some(format!("{group_id} has a leader: {group:?}"));
+        }
         // A classic group whose leader was replaced, and told nothing, does not see that its topics change.
-        let must_be_whole = is_led || self.is_of_topics_that_stay(group_id);
+        let must_be_whole = is_led || is_assigned_for_here || self.is_of_topics_that_stay(group_id);
         (must_be_whole && owned != wanted).then(|| {
             let differ: Vec<&Place> = owned.symmetric_difference(&wanted).collect();
             format!("{group_id}: {owned:?} are owned, {wanted:?} are to be: {differ:?}")
         })
+    }
+
+    fn must_be_assigned_for(&self, group: &GroupView) -> bool {
+        let has_rule = self.settings.classic_assignment(&group.group_id).is_some() && !self.plan.rules_change;
+        has_rule && &*group.group_type == "classic" && group.protocol_type.as_deref() == Some("consumer")
     }
 
     /// What a client reads from. In a classic group topics are names: one that was created anew is read on.

@@ -344,7 +344,12 @@ impl World {
         // What a heartbeat of the consumer protocol changes is told once, to whoever sent it last: one that comes twice over two
         // connections would be an answer that nobody misses.
         let is_mixed = matches!(self.clients[client].role, Role::Mixed(_));
-        let may_come_twice = !is_mixed && !matches!(request, Request::ConsumerGroupHeartbeat(_));
+        let may_come_twice = match &request {
+            Request::ConsumerGroupHeartbeat(_) => false,
+            // Nor is what a cooperative member says to have true for ever, which the coordinator goes by where it assigns.
+            Request::JoinGroup(join) => !is_mixed && self.settings.classic_assignment(&join.group_id).is_none(),
+            _ => !is_mixed,
+        };
         if may_come_twice && self.rng.chance(self.faults.duplicate) {
             // Over a connection that nobody reads any more.
             let (delay_ms, request) = (self.travel_ms() + self.rng.between(0, 3_000), request.clone());
