@@ -5,7 +5,7 @@ CARGO ?= cargo
 # Kafka's jars, the Python environment and the built test clients.
 export CONVOKE_CACHE ?= $(CURDIR)/target/test-cache
 
-.PHONY: demo test lint clients soak fuzz bench image need-rust need-java need-clients need-haproxy
+.PHONY: demo test lint clients conformance wire-conformance soak fuzz bench image need-rust need-java need-clients need-haproxy
 
 # A real broker, Convoke in front of it, a producer and a group of two stock consumers.
 demo: need-rust need-java
@@ -13,9 +13,11 @@ demo: need-rust need-java
 	$(CARGO) build --package convoke-support --bin demo
 	target/debug/demo target/release/convoke
 
-# Format, lints, the pure core and its simulation, wire, proxy, store, command line, and stock clients on real brokers.
+# Format, lints, the pure core and its simulation, wire, proxy, store, command line, stock clients on real brokers, and Kafka's own
+# tests of the group APIs.
 test: lint need-java need-clients
 	$(CARGO) test --workspace
+	$(MAKE) wire-conformance
 	@echo "make test: everything passed"
 
 lint: need-rust
@@ -30,6 +32,17 @@ clients: need-rust need-java need-clients
 # faults again. What it did and what was said is left in target/tmp/soak.
 soak: need-rust need-java need-clients
 	$(CARGO) test --release --test soak -- --soak $(ARGS)
+
+# Apache Kafka's own tests through Convoke, and a table of what came of them: half an hour. ARGS picks sets (wire, tools, harness,
+# clients) or classes by a part of their name; ARGS=--help lists more.
+conformance: need-rust need-java
+	$(CARGO) build --bin convoke
+	$(CARGO) run --package convoke-conformance -- $(ARGS)
+
+# Those that send requests of their own. They mostly wait, so more of them run at a time than there are processors.
+wire-conformance: need-rust need-java
+	$(CARGO) build --bin convoke
+	$(CARGO) run --package convoke-conformance -- --forks 4 wire
 
 # Everything that reads bytes under libFuzzer; ARGS="NAME SECONDS": a part of the targets' names, and how long each runs.
 fuzz: need-rust

@@ -49,6 +49,10 @@ pub static SETTINGS: &[Setting] = &[
     number("group.consumer.min.session.timeout.ms", 1, INT_MAX),
     number("group.consumer.regex.refresh.interval.ms", 10_000, INT_MAX),
     number("group.consumer.session.timeout.ms", 1, INT_MAX),
+    Setting {
+        name: "group.coordinator.rebalance.protocols",
+        takes: Takes::Words(&["classic", "consumer", "share", "streams"]),
+    },
     number("group.initial.rebalance.delay.ms", 0, INT_MAX),
     number("group.max.session.timeout.ms", 1, INT_MAX),
     number("group.max.size", 1, INT_MAX),

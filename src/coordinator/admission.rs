@@ -72,6 +72,17 @@ fn malformed(request: &Request, settings: &Settings, is_offered: impl Fn(&str, &
             };
             Some(join_refusal(error, join.member_id.clone()))
         }
+        // Off by the operator's word.
+        Request::ConsumerGroupHeartbeat(_) if !settings.consumer_groups => {
+            Some(heartbeat_refusal(ErrorCode::UNSUPPORTED_VERSION, None))
+        }
+        Request::ConsumerGroupDescribe { group_id } if !settings.consumer_groups => {
+            Some(Response::ConsumerGroupDescribe(ConsumerGroupDescribeResponse::refusal(
+                group_id.clone(),
+                ErrorCode::UNSUPPORTED_VERSION,
+                None,
+            )))
+        }
         Request::ConsumerGroupHeartbeat(heartbeat) => invalid_heartbeat(heartbeat, settings, is_offered),
         Request::PatternHeartbeat(request) => invalid_heartbeat(&request.heartbeat, settings, is_offered),
         Request::ConsumerGroupDescribe { group_id } if group_id.is_empty() => Some(Response::ConsumerGroupDescribe(

@@ -20,22 +20,22 @@ use super::topics::Topics;
 /// The consumer group that a classic group becomes, with the records that make it, those that end the other not among them.
 /// The generation becomes the epoch, and everybody has what it had.
 ///
-/// `None` where the group cannot become one: its policy or its protocol type does not allow it, it is too big, or somebody's
-/// metadata or assignment is not what consumers write.
+/// # Errors
+/// Why the group cannot become one.
 pub(super) fn upgrade(
     group_id: &Text,
     classic: &ClassicGroup,
     cx: &Context<'_>,
-) -> Option<(ConsumerGroup, Vec<Record>)> {
+) -> Result<(ConsumerGroup, Vec<Record>), Hindrance> {
     let max_size = usize::try_from(cx.settings.group_consumer_max_size).unwrap_or(0);
     if !cx.settings.group_consumer_migration_policy.allows_upgrade()
         || !classic.is_of_consumers()
         || classic.size() > max_size
     {
-        return None;
+        return Err(Hindrance::NotAllowed);
     }
     let immigrants = classic.emigrants().map(|emigrant| immigrant(emigrant, cx.topics));
-    let members = with_what_they_hold(immigrants.collect::<Option<Vec<_>>>()?);
+    let members = with_what_they_hold(immigrants.collect::<Result<Vec<_>, _>>()?);
     let mut group = ConsumerGroup::new(group_id.clone());
     let mut records = Vec::new();
     let mut make = |group: &mut ConsumerGroup, record: ConsumerGroupRecord| {
@@ -74,7 +74,33 @@ pub(super) fn upgrade(
             },
         );
     }
-    Some((group, records))
+    Ok((group, records))
+}
+
+/// Why a classic group stays one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Hindrance {
+    /// The policy, the group's protocol type or its size.
+    NotAllowed,
+    /// Somebody's metadata or assignment is not what consumers write.
+    Malformed,
+    /// The leader's assignor has told somebody more than partitions.
+    CustomAssignor,
+}
+
+impl Hindrance {
+    /// In Kafka's words, for who wants to join.
+    pub(super) fn message(self, group_id: &str) -> String {
+        let cannot = format!("Cannot upgrade classic group {group_id} to consumer group because");
+        match self {
+            Self::NotAllowed => format!("Group {group_id} is not a consumer group."),
+            Self::Malformed => format!("{cannot} the embedded consumer protocol is malformed."),
+            Self::CustomAssignor => format!(
+                "{cannot} an unsupported custom assignor is in use. Please refer to the documentation or switch to a default \
+                 assignor before re-attempting the upgrade."
+            ),
+        }
+    }
 }
 
 /// A classic member as one of a consumer group.
@@ -105,12 +131,11 @@ fn with_what_they_hold(immigrants: Vec<Immigrant>) -> Vec<(Text, Arc<ConsumerMem
     members.map(with_held).collect()
 }
 
-/// `None` for one whose metadata or assignment is not what consumers write.
-fn immigrant(emigrant: Emigrant, topics: &Topics) -> Option<Immigrant> {
-    let subscription = consumer_protocol::read_subscription(&emigrant.subscription)?;
-    let assignment = consumer_protocol::read_assignment(&emigrant.assignment)?;
+fn immigrant(emigrant: Emigrant, topics: &Topics) -> Result<Immigrant, Hindrance> {
+    let subscription = consumer_protocol::read_subscription(&emigrant.subscription).ok_or(Hindrance::Malformed)?;
+    let assignment = consumer_protocol::read_assignment(&emigrant.assignment).ok_or(Hindrance::Malformed)?;
     if assignment.has_user_data {
-        return None;
+        return Err(Hindrance::CustomAssignor);
     }
     let said = ConsumerMemberValue {
         instance_id: emigrant.instance_id,
@@ -127,7 +152,7 @@ fn immigrant(emigrant: Emigrant, topics: &Topics) -> Option<Immigrant> {
             protocols: emigrant.protocols,
         }),
     };
-    Some(Immigrant {
+    Ok(Immigrant {
         id: emigrant.id,
         said: Arc::new(said),
         assigned: with_ids(&assignment.partitions, topics),

@@ -20,6 +20,8 @@ pub struct Settings {
     pub group_initial_rebalance_delay_ms: i32,
     /// `group.max.size`
     pub group_max_size: i32,
+    /// Whether there are consumer groups: `group.coordinator.rebalance.protocols` names them, or nobody has set it.
+    pub consumer_groups: bool,
     /// `group.consumer.session.timeout.ms`
     pub group_consumer_session_timeout_ms: i32,
     /// `group.consumer.min.session.timeout.ms`: what a group's own value may be at least
@@ -224,6 +226,7 @@ impl Default for Settings {
             group_max_session_timeout_ms: 1_800_000,
             group_initial_rebalance_delay_ms: 3_000,
             group_max_size: i32::MAX,
+            consumer_groups: true,
             group_consumer_session_timeout_ms: GroupSetting::SessionTimeout.default_value(),
             group_consumer_min_session_timeout_ms: 45_000,
             group_consumer_max_session_timeout_ms: 60_000,

@@ -114,7 +114,8 @@ fn group_settings(result: &DescribeConfigsResult) -> impl Iterator<Item = (Strin
         |name: &str| name.starts_with("group.") || name.starts_with("offsets.") || name == METADATA_MAX_BYTES;
     // What nobody has set about consumer groups is as it is here: an old broker's default says only how far it had come.
     let only_default = |config: &DescribeConfigsResourceResult| {
-        config.config_source == DEFAULT_CONFIG && config.name.starts_with(consumer::PREFIX)
+        config.config_source == DEFAULT_CONFIG
+            && (config.name.starts_with(consumer::PREFIX) || config.name.as_str() == consumer::REBALANCE_PROTOCOLS)
     };
     let configs = result
         .configs

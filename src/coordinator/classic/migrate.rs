@@ -98,6 +98,7 @@ impl ClassicGroup {
             ticket,
             request,
             settled_after,
+            ..
         } = successor;
         let skips_assignment = request.supports_skipping_assignment;
         let settled_after = settled_after.filter(|_| self.leader.is_some());

@@ -23,9 +23,9 @@ use crate::wire::error_code::ErrorCode;
 #[derive(Debug)]
 pub(in crate::coordinator) enum Joined {
     Answered,
-    /// It took the place of the last member that speaks the consumer protocol: the group is to become a classic one, which
-    /// then answers it.
-    LastOfItsKind(Successor),
+    /// It took the place of the last member that speaks the consumer protocol: the group is to become a classic one, and only
+    /// then it is answered.
+    LastOfItsKind(Box<Successor>),
 }
 
 /// A classic static member that took the place of the last consumer.
@@ -37,6 +37,8 @@ pub(in crate::coordinator) struct Successor {
     /// The id of the consumer, if everybody, the successor too, has all that the newest target gives: then nobody has to join
     /// anew. (Kafka asks only whether the target is the newest, so that what somebody still had to get stays without an owner.)
     pub(in crate::coordinator) settled_after: Option<Text>,
+    /// What it is answered where everybody has to join anew, which a sync or a heartbeat then tells it.
+    pub(in crate::coordinator) answer: Response,
 }
 
 impl ConsumerGroup {
@@ -55,17 +57,19 @@ impl ConsumerGroup {
                     Place::Instead(old_id) if self.state() == State::Stable => Some(old_id),
                     _ => None,
                 };
-                return Joined::LastOfItsKind(Successor {
+                return Joined::LastOfItsKind(Box::new(Successor {
                     ticket,
+                    answer: self.join_response(&request),
                     request,
                     settled_after,
-                });
+                }));
             }
             Ok(_) => cx.reply(ticket, self.join_response(&request)),
             Err(refusal) => {
+                // A refusal names no member, but for the id to come back with.
                 let member_id = match refusal.error {
-                    ErrorCode::GROUP_MAX_SIZE_REACHED => "".into(),
-                    _ => request.member_id,
+                    ErrorCode::MEMBER_ID_REQUIRED => request.member_id,
+                    _ => "".into(),
                 };
                 cx.reply(ticket, join_refusal(refusal.error, member_id));
             }
@@ -74,8 +78,11 @@ impl ConsumerGroup {
     }
 
     fn classic_join(&mut self, request: &mut JoinGroupRequest, cx: &mut Context<'_>) -> Result<Place, Refusal> {
-        let subscription = self.check_classic_join(request, cx)?;
+        self.check_classic_join(request, cx)?;
         let place = self.place_of_classic(request, cx)?;
+        let first = request.protocols.first();
+        let subscription = first.and_then(|protocol| consumer_protocol::read_subscription(&protocol.metadata));
+        let subscription = subscription.ok_or(ErrorCode::INCONSISTENT_GROUP_PROTOCOL)?;
         if place == Place::New && !subscription.owned.is_empty() {
             // It was taken out, and is to know that what it had may be others' before it goes on. Kafka lets it in.
             return Err(ErrorCode::UNKNOWN_MEMBER_ID.into());
@@ -110,14 +117,23 @@ impl ConsumerGroup {
         Ok(place)
     }
 
-    fn check_classic_join(&self, request: &JoinGroupRequest, cx: &Context<'_>) -> Result<Subscription, Refusal> {
+    /// What is wrong whoever it is: a client that only asks for an id need not have said what it subscribes to.
+    fn check_classic_join(&self, request: &JoinGroupRequest, cx: &Context<'_>) -> Result<(), Refusal> {
+        let instance_id = request.group_instance_id.as_ref();
+        let is_in = self.members.contains(&request.member_id)
+            || instance_id.is_some_and(|instance_id| self.members.static_member(instance_id).is_some());
+        if !is_in && self.members.len() >= max_size(cx.settings) {
+            return Err(ErrorCode::GROUP_MAX_SIZE_REACHED.into());
+        }
         let supported = |name: &Text| self.members.all_classic_support(name);
         let fits = cx.settings.group_consumer_migration_policy != MigrationPolicy::Disabled
             && &*request.protocol_type == CONSUMER
             && request.protocols.iter().any(|protocol| supported(&protocol.name));
-        let first = request.protocols.first().filter(|_| fits);
-        let subscription = first.and_then(|protocol| consumer_protocol::read_subscription(&protocol.metadata));
-        subscription.ok_or_else(|| ErrorCode::INCONSISTENT_GROUP_PROTOCOL.into())
+        if fits {
+            Ok(())
+        } else {
+            Err(ErrorCode::INCONSISTENT_GROUP_PROTOCOL.into())
+        }
     }
 
     /// Where the member stands; it is given an id if it has none. An id that is not known was handed out before.
@@ -126,10 +142,6 @@ impl ConsumerGroup {
         let holder = instance_id
             .and_then(|instance_id| self.members.static_member(instance_id))
             .cloned();
-        let is_known = self.members.contains(&request.member_id);
-        if !is_known && holder.is_none() && self.members.len() >= max_size(cx.settings) {
-            return Err(ErrorCode::GROUP_MAX_SIZE_REACHED.into());
-        }
         if request.member_id.is_empty() {
             let prefix = instance_id.unwrap_or(&request.client_id);
             let is_dynamic = instance_id.is_none();
@@ -142,7 +154,7 @@ impl ConsumerGroup {
         match (instance_id, holder) {
             (Some(_), None) => Err(ErrorCode::UNKNOWN_MEMBER_ID.into()),
             (Some(_), Some(holder)) if holder != request.member_id => Err(ErrorCode::FENCED_INSTANCE_ID.into()),
-            _ if is_known => Ok(Place::Known),
+            _ if self.members.contains(&request.member_id) => Ok(Place::Known),
             _ => Ok(Place::New),
         }
     }

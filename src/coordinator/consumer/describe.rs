@@ -48,7 +48,7 @@ impl ConsumerGroup {
             client_host: said.client_host.clone(),
             subscribed_topic_names: said.subscribed_topic_names.to_vec(),
             subscribed_topic_regex: Some(said.subscribed_topic_regex.clone()),
-            assignment: named(member.current.assigned.partitions(), topics),
+            assignment: named(&member.held(), topics),
             target_assignment: target.map(|target| named(target, topics)).unwrap_or_default(),
             is_classic: member.is_classic(),
         }

@@ -5,7 +5,6 @@ use super::classic_session::encode;
 use super::members::Member;
 use crate::coordinator::consumer_protocol::CONSUMER;
 use crate::coordinator::context::Context;
-use crate::coordinator::partitions::Partitions;
 use crate::coordinator::record::{ClassicMemberValue, GroupMetadataValue, MemberValue};
 use crate::coordinator::request::Text;
 use crate::coordinator::settings::Settings;
@@ -56,8 +55,6 @@ impl ConsumerGroup {
         topics: &Topics,
     ) -> MemberValue {
         let chosen = classic.protocols.iter().find(|offered| &*offered.name == protocol);
-        let held = [&member.current.assigned, &member.current.pending_revocation];
-        let held: Partitions = held.iter().flat_map(|held| held.partitions().iter().copied()).collect();
         MemberValue {
             member_id: member.id.clone(),
             group_instance_id: member.said.instance_id.clone(),
@@ -66,7 +63,7 @@ impl ConsumerGroup {
             rebalance_timeout_ms: member.said.rebalance_timeout_ms,
             session_timeout_ms: classic.session_timeout_ms,
             subscription: chosen.map(|chosen| chosen.metadata.clone()).unwrap_or_default(),
-            assignment: encode(&held, classic, topics),
+            assignment: encode(&member.held(), classic, topics),
         }
     }
 }

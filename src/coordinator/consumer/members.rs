@@ -9,6 +9,7 @@ use std::sync::Arc;
 use super::epoch;
 use crate::coordinator::client_assignor::{Ballot, Versions, Voter};
 use crate::coordinator::held::HeldPartitions;
+use crate::coordinator::partitions::Partitions;
 use crate::coordinator::record::{ConsumerMemberValue, CurrentAssignmentValue, MemberState};
 use crate::coordinator::request::{ClientAssignor, Text};
 use crate::coordinator::topic_names::TopicNames;
@@ -30,6 +31,12 @@ impl Member {
     /// Whether it has what the target of this epoch gives it.
     pub(super) fn has_settled(&self, target_epoch: i32) -> bool {
         self.current.state == MemberState::Stable && self.current.member_epoch == target_epoch
+    }
+
+    /// What it may be reading: what it is to give up is its own until it has.
+    pub(super) fn held(&self) -> Partitions {
+        let held = [&self.current.assigned, &self.current.pending_revocation];
+        held.iter().flat_map(|held| held.partitions().iter().copied()).collect()
     }
 }
 

@@ -41,34 +41,30 @@ impl Groups {
             return;
         }
         match self.consumer_group_for(&request, cx) {
-            Some((group, records)) => self.join_first(ticket, request, group, records, cx),
-            None => {
-                let group_id = &request.group_id;
-                let message = match self.groups.get(group_id) {
-                    Some(_) => format!("Group {group_id} is not a consumer group."),
-                    None if request.member_epoch < 0 => format!("Group {group_id} not found."),
-                    None => format!("Consumer group {group_id} not found."),
-                };
-                cx.reply(
-                    ticket,
-                    heartbeat_refusal(ErrorCode::GROUP_ID_NOT_FOUND, Some(message.into())),
-                );
-            }
+            Ok((group, records)) => self.join_first(ticket, request, group, records, cx),
+            Err(message) => cx.reply(
+                ticket,
+                heartbeat_refusal(ErrorCode::GROUP_ID_NOT_FOUND, Some(message.into())),
+            ),
         }
     }
 
-    /// The consumer group that a join makes, or makes of a classic one, and the records that do.
+    /// The consumer group that a join makes, or makes of a classic one, and the records that do; or why there is none, in
+    /// Kafka's words.
     fn consumer_group_for(
         &self,
         request: &ConsumerGroupHeartbeatRequest,
         cx: &Context<'_>,
-    ) -> Option<(ConsumerGroup, Vec<Record>)> {
-        if !request.is_join() {
-            return None;
-        }
-        match self.groups.get(&request.group_id) {
-            Some(Group::Classic(classic)) if classic.size() > 0 => migration::upgrade(&request.group_id, classic, cx),
-            _ => Some((ConsumerGroup::new(request.group_id.clone()), Vec::new())),
+    ) -> Result<(ConsumerGroup, Vec<Record>), String> {
+        let group_id = &request.group_id;
+        match self.groups.get(group_id) {
+            Some(Group::Classic(classic)) if request.is_join() && classic.size() > 0 => {
+                migration::upgrade(group_id, classic, cx).map_err(|hindrance| hindrance.message(group_id))
+            }
+            _ if request.is_join() => Ok((ConsumerGroup::new(group_id.clone()), Vec::new())),
+            Some(_) => Err(format!("Group {group_id} is not a consumer group.")),
+            None if request.member_epoch < 0 => Err(format!("Group {group_id} not found.")),
+            None => Err(format!("Consumer group {group_id} not found.")),
         }
     }
 
@@ -117,14 +113,14 @@ impl Groups {
 
     /// The same for a group whose last consumer was replaced by a classic member, which is then answered. It leads: of all
     /// members it is the only one that can be told so without a rebalance.
-    pub(super) fn downgrade_by(&mut self, successor: Successor, cx: &mut Context<'_>) {
+    pub(super) fn downgrade_by(&mut self, successor: Box<Successor>, cx: &mut Context<'_>) {
         let request = &successor.request;
         let group = self.downgrade(&request.group_id, Some(&request.member_id), cx);
         match (group, &successor.settled_after) {
-            (Some(group), Some(_)) => group.begin_settled(successor, cx),
+            (Some(group), Some(_)) => group.begin_settled(*successor, cx),
             (Some(group), None) => {
                 group.begin_anew(cx);
-                group.on_join(successor.ticket, successor.request, cx);
+                cx.reply(successor.ticket, successor.answer);
             }
             (None, _) => self.join_classic(successor.ticket, successor.request, cx),
         }

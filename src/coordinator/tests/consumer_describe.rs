@@ -2,12 +2,13 @@
 
 use uuid::Uuid;
 
-use super::consumer_client::{Client, T, beat_of, join_of, shard, topics};
+use super::consumer_client::{Client, T, at_once, beat_of, join_of, shard, shard_with, topics};
 use super::requests::first_join;
 use crate::coordinator::event::Event;
 use crate::coordinator::input::{Presence, UpstreamGroup};
 use crate::coordinator::record::MemberState;
 use crate::coordinator::request::{AssignedTopic, ConsumerGroupHeartbeatRequest, Request, Response};
+use crate::coordinator::settings::Settings;
 use crate::wire::error_code::ErrorCode;
 
 #[test]
@@ -41,6 +42,34 @@ fn a_member_is_described_with_what_it_has_and_is_to_have() {
     assert_eq!(group.members[1].assignment, []);
     test.tell_topics(topics(&[]));
     assert_eq!(test.member("a").assignment, [], "a topic that is gone has no name");
+}
+
+#[test]
+fn what_a_member_is_to_give_up_is_described_as_its_own_until_it_has() {
+    let mut test = shard();
+    let mut a = Client::joined(&mut test, "a");
+    Client::joined(&mut test, "b");
+    a.beat(&mut test);
+    assert_eq!((a.numbers().len(), test.member("a").member_epoch), (3, 2));
+    assert_eq!(test.member("a").assignment[0].partitions, [0, 1, 2, 3, 4, 5]);
+    a.beat(&mut test);
+    assert_eq!(test.member("a").assignment[0].partitions, a.numbers());
+}
+
+#[test]
+fn where_consumer_groups_are_switched_off_there_are_none() {
+    let mut test = shard_with(Settings {
+        consumer_groups: false,
+        ..at_once()
+    });
+    assert_eq!(test.beat_error(join_of("a")), ErrorCode::UNSUPPORTED_VERSION);
+    assert_eq!(
+        test.beat_error(beat_of("", 5)),
+        ErrorCode::UNSUPPORTED_VERSION,
+        "before anything else"
+    );
+    assert_eq!(test.describe_consumer().error, ErrorCode::UNSUPPORTED_VERSION);
+    assert_eq!(test.list(&[], &[]).groups.len(), 0);
 }
 
 #[test]

@@ -7,6 +7,7 @@ use super::group_test::GroupTest;
 use super::requests::{join_as, old_join, static_join, subscription, sync_as};
 use crate::coordinator::consumer_protocol::read_assignment;
 use crate::coordinator::event::Event;
+use crate::coordinator::input::Ticket;
 use crate::coordinator::request::{JoinGroupRequest, Protocol, Text};
 use crate::coordinator::settings::MigrationPolicy;
 use crate::wire::error_code::ErrorCode;
@@ -34,6 +35,17 @@ fn synced(test: &mut GroupTest, id: &Text, generation_id: i32) -> Vec<i32> {
     assert_eq!(synced.error, ErrorCode::NONE);
     let assigned = read_assignment(&synced.assignment).expect("an assignment").partitions;
     assigned.into_iter().flat_map(|(_, numbers)| numbers).collect()
+}
+
+/// The last consumer's successor is in at once, as who has to join anew; its id.
+fn told_to_join_anew(test: &mut GroupTest, ticket: Ticket) -> Text {
+    let joined = test.joined(ticket);
+    assert!(is_classic(test));
+    assert_eq!((&*test.state(), joined.members.len()), ("PreparingRebalance", 0));
+    let generation_id = test.generation_id();
+    let synced = test.sync(sync_as(&joined.member_id, generation_id));
+    assert_eq!(test.sync_reply(synced).error, ErrorCode::REBALANCE_IN_PROGRESS);
+    joined.member_id
 }
 
 #[test]
@@ -158,11 +170,10 @@ fn a_classic_static_member_with_another_subscription_makes_everybody_join_anew()
         }],
         ..static_join("i")
     });
-    assert!(is_classic(&mut test) && !test.is_answered(ticket));
+    let successor = told_to_join_anew(&mut test, ticket);
     assert_eq!(test.heartbeat(&other, 4), ErrorCode::REBALANCE_IN_PROGRESS);
-    let again = test.join(owning(&[], join_as(&other)));
-    assert_eq!(test.joined(again).generation_id, 5);
-    assert_eq!(test.joined(ticket).generation_id, 5);
+    let again = [&successor, &other].map(|id| test.join(owning(&[], join_as(id))));
+    assert_eq!(again.map(|ticket| test.joined(ticket).generation_id), [5, 5]);
 }
 
 #[test]
@@ -173,14 +184,15 @@ fn while_somebody_has_not_got_its_part_the_last_consumers_successor_makes_everyb
     let other = test.joined(ticket);
     assert_eq!(&*test.state(), "Reconciling");
     let ticket = test.join(owning(&[], static_join("i")));
-    assert!(is_classic(&mut test) && !test.is_answered(ticket));
+    let successor = told_to_join_anew(&mut test, ticket);
     assert_eq!(
         test.heartbeat(&other.member_id, other.generation_id),
         ErrorCode::REBALANCE_IN_PROGRESS
     );
-    let again = test.join(owning(&[], join_as(&other.member_id)));
-    assert_eq!(test.joined(again).generation_id, 4);
-    assert_eq!(test.joined(ticket).members.len(), 2, "it leads");
+    let again = [&successor, &other.member_id].map(|id| test.join(owning(&[], join_as(id))));
+    let again = again.map(|ticket| test.joined(ticket));
+    assert_eq!(again[1].generation_id, 4);
+    assert_eq!(again[0].members.len(), 2, "it leads");
 }
 
 #[test]

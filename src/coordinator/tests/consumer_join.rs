@@ -136,7 +136,7 @@ fn a_member_that_missed_an_answer_is_told_again() {
     Client::joined(&mut test, "b");
     // The answer, which takes partitions from it at its old epoch, is lost, and so is the next.
     test.beat(a.request());
-    let kept = test.member("a").assignment[0].partitions.clone();
+    let kept = test.member("a").target_assignment[0].partitions.clone();
     let told = test.beat(owning("a", a.epoch, of_t(&kept)));
     assert_eq!(told.member_epoch, 3);
     let full = |owned: Partitions| ConsumerGroupHeartbeatRequest {

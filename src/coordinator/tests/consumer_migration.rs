@@ -41,6 +41,12 @@ fn assignment(numbers: &[i32]) -> Bytes {
     write_assignment(1, &vec![("t".into(), numbers.to_vec())])
 }
 
+/// The assignment, with a byte of what only the leader's assignor understands.
+fn with_user_data(assignment: &Bytes) -> Bytes {
+    let (rest, _no_user_data) = assignment.split_at(assignment.len() - 4);
+    Bytes::from([rest, &[0, 0, 0, 1, 7]].concat())
+}
+
 /// A classic group in Stable whose members have these partitions of "t".
 pub(super) fn classic_group(test: &mut GroupTest, shares: &[&[i32]]) -> Vec<Text> {
     let tickets: Vec<_> = shares
@@ -149,7 +155,28 @@ fn a_group_that_may_not_or_cannot_change_stays_what_it_is() {
     let mut test = shard();
     // Its assignments are no consumers'.
     test.stable_group(1);
-    assert_eq!(test.beat_error(join_of("c")), ErrorCode::GROUP_ID_NOT_FOUND);
+    let refused = test.beat(join_of("c"));
+    assert_eq!(refused.error, ErrorCode::GROUP_ID_NOT_FOUND);
+    assert!(
+        refused
+            .error_message
+            .is_some_and(|message| message.ends_with("protocol is malformed."))
+    );
+    let mut test = shard();
+    let ticket = test.join(owning(&[], old_join()));
+    test.advance_ms(6_000);
+    let id = test.joined(ticket).member_id;
+    test.sync(SyncGroupRequest {
+        assignments: vec![(id.clone(), with_user_data(&assignment(&[0])))],
+        ..sync_as(&id, 1)
+    });
+    let refused = test.beat(join_of("c"));
+    assert_eq!(refused.error, ErrorCode::GROUP_ID_NOT_FOUND);
+    assert!(
+        refused
+            .error_message
+            .is_some_and(|message| message.contains("an unsupported custom assignor is in use"))
+    );
     let mut test = shard_with(Settings {
         group_consumer_max_size: 1,
         ..at_once()
@@ -239,8 +266,28 @@ fn a_classic_consumer_that_does_not_fit_is_refused() {
     ];
     for request in refused {
         let ticket = test.join(request);
-        assert_eq!(test.join_reply(ticket).error, ErrorCode::INCONSISTENT_GROUP_PROTOCOL);
+        let refused = test.join_reply(ticket);
+        assert_eq!(refused.error, ErrorCode::INCONSISTENT_GROUP_PROTOCOL);
+        assert_eq!(&*refused.member_id, "", "it is no member");
     }
+}
+
+#[test]
+fn a_classic_consumer_need_not_say_what_it_subscribes_to_before_it_has_an_id() {
+    let mut test = shard();
+    Client::joined(&mut test, "a");
+    let ticket = test.join(JoinGroupRequest {
+        protocols: vec![Protocol {
+            name: "range".into(),
+            metadata: Bytes::new(),
+        }],
+        ..first_join()
+    });
+    let asked = test.join_reply(ticket);
+    assert_eq!(
+        (asked.error, asked.member_id.is_empty()),
+        (ErrorCode::MEMBER_ID_REQUIRED, false)
+    );
 }
 
 #[test]

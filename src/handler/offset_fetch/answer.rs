@@ -17,7 +17,7 @@ use crate::wire::error_code::ErrorCode;
 /// The first version with an error for the group as a whole.
 const GROUP_ERROR_SINCE: i16 = 2;
 
-/// The queried topics in their order, each with the offsets that were fetched under its name.
+/// The queried topics in their order, each with the offsets that were fetched under its name; those that are refused come last.
 pub(super) fn by_name(
     queried: &[QueriedTopic],
     fetched: Vec<(OffsetTopic, Vec<FetchedOffset>)>,
@@ -26,7 +26,9 @@ pub(super) fn by_name(
         .into_iter()
         .map(|(topic, offsets)| (topic.name, offsets))
         .collect();
-    let topics = queried.iter().map(|topic| {
+    let known = queried.iter().filter(|topic| topic.name.is_ok());
+    let refused = queried.iter().filter(|topic| topic.name.is_err());
+    let topics = known.chain(refused).map(|topic| {
         let offsets = match &topic.name {
             Ok(name) => fetched
                 .take(name)

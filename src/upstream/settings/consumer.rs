@@ -7,6 +7,8 @@ use crate::coordinator::settings::{MigrationPolicy, Settings};
 
 /// What their names begin with.
 pub(super) const PREFIX: &str = "group.consumer.";
+/// The protocols that groups may speak. Of them the consumer protocol can be switched off here, the classic one cannot.
+pub(super) const REBALANCE_PROTOCOLS: &str = "group.coordinator.rebalance.protocols";
 
 /// Kafka's assignors by the names of their classes, as a broker before 4.0 has them.
 const CLASSES: [(&str, Assignor); 2] = [
@@ -69,6 +71,10 @@ pub(super) fn read(reader: &mut Reader<'_>) -> Settings {
     }
     let interval = reader.number(&format!("{PREFIX}{assignment}"), 0, i64::from(i32::MAX));
     settings.group_consumer_assignment_interval_ms = interval.and_then(|interval| i32::try_from(interval).ok());
+    if let Some((protocols, _)) = reader.text(REBALANCE_PROTOCOLS) {
+        let mut protocols = protocols.split(',').map(str::trim);
+        settings.consumer_groups = protocols.any(|protocol| protocol.eq_ignore_ascii_case("consumer"));
+    }
     assignors(reader, &mut settings);
     migration_policy(reader, &mut settings);
     check(reader, &settings);
@@ -204,6 +210,15 @@ mod tests {
         assert_eq!(settings.group_consumer_max_size, 7);
         let none_of_ours = build(&map(&[("assignors", "com.example.Mine")]), &map(&[])).unwrap();
         assert_eq!(none_of_ours, Settings::default());
+    }
+
+    #[test]
+    fn consumer_groups_can_be_switched_off() {
+        let protocols = |value: &str| BTreeMap::from([(REBALANCE_PROTOCOLS.to_owned(), value.to_owned())]);
+        let (classic, both) = (protocols("classic"), protocols("classic, CONSUMER"));
+        assert!(!build(&classic, &map(&[])).unwrap().consumer_groups);
+        assert!(build(&both, &map(&[])).unwrap().consumer_groups);
+        assert!(build(&classic, &both).unwrap().consumer_groups, "ours counts more");
     }
 
     #[test]

@@ -16,8 +16,6 @@ use std::process::ExitCode;
 use clap::Parser;
 use convoke_support::Result;
 
-use crate::results::Results;
-use crate::table::{Class, Listed};
 use crate::verdict::Verdict;
 
 /// Apache Kafka's own tests, run through Convoke and judged.
@@ -58,14 +56,14 @@ fn run(options: &Options) -> Result<Verdict> {
     let convoke = if options.direct {
         None
     } else {
-        Some(options.convoke.canonicalize().map_err(|error| {
-            format!("{}: {error}; cargo build --bin convoke", options.convoke.display())
-        })?)
+        Some(
+            options
+                .convoke
+                .canonicalize()
+                .map_err(|error| format!("{}: {error}; cargo build --bin convoke", options.convoke.display()))?,
+        )
     };
-    let mut results = Results::default();
-    for (profile, classes) in Class::by_profile(&classes) {
-        results.add(maven::run(convoke.as_deref(), options.forks, profile, &classes)?);
-    }
+    let mut results = maven::run(convoke.as_deref(), options.forks, &classes)?;
     if options.direct {
         results.requests.clear();
         return Ok(verdict::judge(&classes, &[], &results));

@@ -17,16 +17,15 @@ const TIME_LIMIT: Duration = Duration::from_secs(90 * 60);
 ///
 /// # Errors
 /// When Maven cannot run them, or an artifact cannot be had; the message holds what it printed.
-pub fn run(convoke: Option<&Path>, forks: u32, profile: Option<&str>, classes: &[Class]) -> Result<Results> {
+pub fn run(convoke: Option<&Path>, forks: u32, classes: &[Class]) -> Result<Results> {
     let project = Path::new(env!("CARGO_MANIFEST_DIR"));
     let build = project.join("../../target/conformance");
-    let results = build.join("results").join(profile.unwrap_or("broker"));
+    let results = build.join("results");
     remove(&results)?;
     fs::create_dir_all(&results)?;
     let selection: Vec<_> = classes.iter().map(Class::selection).collect();
     let mut command = Command::new("mvn");
     command.args(["-B", "-q", "-f"]).arg(project.join("pom.xml"));
-    command.args(profile.map(|profile| format!("-P{profile}")));
     command.arg(format!("-Dbuild={}", absolute(&build)?.display()));
     command.arg(format!("-Dresults={}", absolute(&results)?.display()));
     command.arg(format!("-Dconvoke={}", convoke.unwrap_or(Path::new("")).display()));

@@ -3,12 +3,15 @@
 use crate::results::Arrived;
 
 /// An API, who sends it, and why it may.
-const ALLOWED: [(&str, &str, &str); 5] = [
+#[rustfmt::skip]
+const ALLOWED: [(&str, &str, &str); 7] = [
     ("OffsetFetch", "convoke", "the offsets of a group that is met for the first time"),
     ("ListGroups", "convoke", "whether such a group has members at the brokers"),
     ("DescribeGroups", "convoke", "which members those are"),
     ("ListGroups", "client", "groups that the brokers keep are in one list with Convoke's"),
-    ("DescribeGroups", "client", "what the user may do with a group, which only the brokers know"),
+    ("DescribeGroups", "client", "groups that Convoke does not know, and what a user may do with one, which only brokers know"),
+    ("ConsumerGroupDescribe", "client", "groups that Convoke does not know"),
+    ("DeleteGroups", "client", "the copy that a group left there when it was taken over goes with the group"),
 ];
 
 /// Whether the brokers may have been asked this. What came past Convoke never may.
@@ -33,10 +36,13 @@ mod tests {
     }
 
     #[test]
-    fn only_questions_reach_the_brokers() {
+    fn only_what_is_listed_reaches_the_brokers() {
         assert!(is_allowed(&arrived("OffsetFetch", "convoke", "front")));
         assert!(is_allowed(&arrived("ListGroups", "client", "front")));
-        assert!(!is_allowed(&arrived("OffsetFetch", "client", "front")), "of an owned group");
+        assert!(
+            !is_allowed(&arrived("OffsetFetch", "client", "front")),
+            "of an owned group"
+        );
         assert!(!is_allowed(&arrived("JoinGroup", "convoke", "front")));
         assert!(!is_allowed(&arrived("ListGroups", "client", "direct")), "past Convoke");
     }

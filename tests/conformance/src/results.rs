@@ -49,7 +49,9 @@ impl Results {
             let path = entry?.path();
             if path.extension().is_some_and(|extension| extension == "tsv") {
                 for line in fs::read_to_string(&path)?.lines() {
-                    results.read_line(line).ok_or_else(|| format!("{}: {line}", path.display()))?;
+                    results
+                        .read_line(line)
+                        .ok_or_else(|| format!("{}: {line}", path.display()))?;
                 }
             }
         }
@@ -75,13 +77,6 @@ impl Results {
             _ => return None,
         }
         Some(())
-    }
-
-    /// Takes in what another run gave.
-    pub fn add(&mut self, other: Self) {
-        self.cases.extend(other.cases);
-        self.requests.extend(other.requests);
-        self.problems.extend(other.problems);
     }
 
     /// How often each kind of request arrived over all cases: API and sender.

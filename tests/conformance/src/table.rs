@@ -1,13 +1,9 @@
 //! `classes.txt` and `listed.txt`: what is run, and what is known not to pass.
 
-use std::collections::BTreeMap;
-
 use convoke_support::Result;
 
 const CLASSES: &str = include_str!("../classes.txt");
 const LISTED: &str = include_str!("../listed.txt");
-/// The set whose jars are those of another version of Kafka, and need a profile of the same name.
-const CLIENTS: &str = "clients";
 
 /// A test class of Kafka's.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,17 +35,6 @@ impl Class {
     pub fn selection(&self) -> String {
         let methods = self.methods.map(|methods| format!("#{methods}"));
         format!("{}{}", self.name, methods.unwrap_or_default())
-    }
-
-    /// The classes that one run of Maven takes, for each profile that is needed.
-    #[must_use]
-    pub fn by_profile(classes: &[Self]) -> BTreeMap<Option<&'static str>, Vec<Self>> {
-        let mut runs: BTreeMap<_, Vec<_>> = BTreeMap::new();
-        for class in classes {
-            let profile = (class.set == CLIENTS).then_some(CLIENTS);
-            runs.entry(profile).or_default().push(class.clone());
-        }
-        runs
     }
 }
 
@@ -117,7 +102,7 @@ mod tests {
     #[test]
     fn both_files_can_be_read() {
         let classes = classes(&[]).expect("classes.txt");
-        assert_eq!(classes.iter().map(|class| class.cases).sum::<usize>(), 410);
+        assert_eq!(classes.iter().map(|class| class.cases).sum::<usize>(), 413);
         for listed in listed().expect("listed.txt") {
             assert!(classes.iter().any(|class| class.has(listed.case)), "{listed:?}");
         }
@@ -126,7 +111,7 @@ mod tests {
     #[test]
     fn a_name_is_a_set_or_a_part_of_a_class() {
         let wire = classes(&["wire".to_owned()]).expect("a set");
-        assert_eq!(wire.iter().map(|class| class.cases).sum::<usize>(), 82);
+        assert_eq!(wire.iter().map(|class| class.cases).sum::<usize>(), 85);
         let sync = classes(&["SyncGroup".to_owned()]).expect("a class");
         assert_eq!(sync.len(), 1);
         assert!(classes(&["NoSuchTest".to_owned()]).is_err());

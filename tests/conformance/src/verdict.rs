@@ -50,7 +50,11 @@ pub fn judge(classes: &[Class], listed: &[Listed], results: &Results) -> Verdict
         .iter()
         .filter(|listed| classes.iter().any(|class| class.has(listed.case)))
         .partition(ran);
-    faults.extend(missing.iter().map(|listed| format!("{}: is listed and did not run", listed.case)));
+    faults.extend(
+        missing
+            .iter()
+            .map(|listed| format!("{}: is listed and did not run", listed.case)),
+    );
     let arrived = results.arrived().into_iter();
     Verdict {
         rows,
@@ -115,7 +119,11 @@ impl fmt::Display for Verdict {
         for Listed { case, reason } in &self.listed {
             writeln!(out, "listed {case}: {reason}")?;
         }
-        writeln!(out, "\nGroup APIs that reached the brokers: {}", self.arrived.join(", "))?;
+        writeln!(
+            out,
+            "\nGroup APIs that reached the brokers: {}",
+            self.arrived.join(", ")
+        )?;
         writeln!(out, "\n| class | cases | passed | listed | failed | seconds |")?;
         writeln!(out, "|---|---|---|---|---|---|")?;
         let mut sum = Row {
@@ -153,7 +161,10 @@ impl fmt::Display for Row {
             seconds,
         } = self;
         let class = class.rsplit_once('.').map_or(*class, |(_, name)| name);
-        write!(out, "| {class} | {cases} | {passed} | {listed} | {failed} | {seconds:.0} |")
+        write!(
+            out,
+            "| {class} | {cases} | {passed} | {listed} | {failed} | {seconds:.0} |"
+        )
     }
 }
 
@@ -243,13 +254,18 @@ mod tests {
             count: 3,
         });
         let faults = faults(&[], &results);
-        assert_eq!(faults, ["a.B.two: JoinGroup of client reached a broker 3 times (direct)"]);
+        assert_eq!(
+            faults,
+            ["a.B.two: JoinGroup of client reached a broker 3 times (direct)"]
+        );
     }
 
     #[test]
     fn a_problem_of_the_run_is_a_fault() {
         let mut results = of(vec![case("a.B.one[1]", None), case("a.B.two", None)]);
-        results.problems.push("a.B.two: Convoke ended with exit code 101".to_owned());
+        results
+            .problems
+            .push("a.B.two: Convoke ended with exit code 101".to_owned());
         assert_eq!(faults(&[], &results).len(), 1);
     }
 }
