@@ -266,11 +266,12 @@ async fn fetches_are_merged_in_the_order_of_the_request() {
             .collect();
         let last = if version == 10 { 1 } else { 0 };
         assert_eq!(got, [("live-a", 1), ("ours", 2), ("delegated-b", last)], "v{version}");
-        let first = response.groups[0].topics.last().expect("orders");
+        let first = response.groups[0].topics.first().expect("orders");
         assert_eq!(first.partitions[0].committed_offset, 7);
         if version == 10 {
             assert_eq!(first.topic_id, ORDERS);
-            assert_eq!(response.groups[0].topics[0].partitions[0].error_code, 100);
+            let refused = response.groups[0].topics.last().expect("an id that no topic has");
+            assert_eq!(refused.partitions[0].error_code, 100);
         }
 
         let (response, counted) = setup
