@@ -58,6 +58,7 @@ pub static SETTINGS: &[Setting] = &[
     number("group.max.size", 1, INT_MAX),
     number("group.min.session.timeout.ms", 1, INT_MAX),
     number("offset.metadata.max.bytes", 0, INT_MAX),
+    number("offsets.commit.timeout.ms", 1, INT_MAX),
     number("offsets.retention.check.interval.ms", 1, i64::MAX),
     number("offsets.retention.minutes", 1, INT_MAX),
     number("offsets.topic.num.partitions", 1, INT_MAX),

@@ -62,6 +62,8 @@ pub struct Settings {
     pub keeps_group_configs: bool,
     /// `offset.metadata.max.bytes`, compared with the UTF-16 length as Kafka does
     pub offset_metadata_max_bytes: i32,
+    /// `offsets.commit.timeout.ms`: how long any reply waits for the store
+    pub offsets_commit_timeout_ms: i32,
     /// `offsets.retention.minutes`, here in milliseconds
     pub offsets_retention_ms: i64,
     /// `offsets.retention.check.interval.ms`
@@ -247,6 +249,7 @@ impl Default for Settings {
             coordinator_assigned: Arc::default(),
             keeps_group_configs: true,
             offset_metadata_max_bytes: 4_096,
+            offsets_commit_timeout_ms: 5_000,
             offsets_retention_ms: 10_080 * 60_000,
             offsets_retention_check_interval_ms: 600_000,
         }

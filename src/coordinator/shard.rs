@@ -3,6 +3,7 @@
 //! A step fires the timers that are due, takes the input, and hands out what came of it. All records of a step are one batch.
 //! A reply is held until the last batch that existed when it was made is durable, a heartbeat's or a fetch's as well: memory
 //! runs ahead of the store, and nobody may see what a crash could still take back. `NotOwned` shows nothing and leaves at once.
+//! Whoever has waited for the store for `offsets.commit.timeout.ms` is asked to try again; what it wanted may still become durable.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -65,7 +66,17 @@ pub struct Shard {
     /// When each batch that is not durable was handed out, in monotonic milliseconds.
     under_way: VecDeque<(Lsn, u64)>,
     renewed_ms: u64,
-    held: VecDeque<(Lsn, Ticket, Response)>,
+    held: VecDeque<Held>,
+}
+
+/// A reply that waits for the batch up to which everything it could show has to be durable.
+#[derive(Debug)]
+struct Held {
+    lsn: Lsn,
+    /// In monotonic milliseconds.
+    since_ms: u64,
+    ticket: Ticket,
+    response: Response,
 }
 
 impl Shard {
@@ -136,13 +147,39 @@ impl Shard {
     /// When the shard wants its next step at the latest, in monotonic milliseconds.
     #[must_use]
     pub fn next_deadline(&self) -> Option<u64> {
-        let deadline_ms = self.timers.next_deadline()?;
+        let deadlines_ms = self.timers.next_deadline().into_iter().chain(self.gives_up_at());
+        let deadline_ms = deadlines_ms.min()?;
         match self.last_step_ms {
             Some(last_ms) if self.timers.any_of_a_group() => {
                 Some(deadline_ms.min(last_ms.saturating_add(STEP_AT_LEAST_EVERY_MS)))
             }
             _ => Some(deadline_ms),
         }
+    }
+
+    /// When somebody will have waited for the store for too long, in monotonic milliseconds.
+    #[must_use]
+    pub fn gives_up_at(&self) -> Option<u64> {
+        let since_ms = self.held.front()?.since_ms;
+        Some(since_ms.saturating_add(self.patience_ms()))
+    }
+
+    /// Asks those who have waited for the store for too long to try again. Nothing else happens: a driver whose store takes no
+    /// more batches may do it without a step.
+    pub fn give_up(&mut self, now: Now, out: &mut Vec<Output>) {
+        let error = ErrorCode::COORDINATOR_NOT_AVAILABLE;
+        while self.gives_up_at().is_some_and(|at_ms| at_ms <= now.monotonic_ms)
+            && let Some(Held { ticket, .. }) = self.held.pop_front()
+        {
+            let response = Response::Unavailable { error };
+            out.push(Output::Reply { ticket, response });
+        }
+    }
+
+    /// How long anybody waits for the store, in milliseconds.
+    #[must_use]
+    pub fn patience_ms(&self) -> u64 {
+        u64::try_from(self.settings.offsets_commit_timeout_ms).unwrap_or(0)
     }
 
     /// Every topic that has an offset committed with an id, by that id: whether they are still there is to be found out
@@ -156,7 +193,7 @@ impl Shard {
     #[must_use]
     pub fn unload(self, error: ErrorCode) -> Vec<(Ticket, Response)> {
         let unsent = self.effects.replies.into_iter().map(|(ticket, _)| ticket);
-        let held = self.held.into_iter().map(|(_, ticket, _)| ticket);
+        let held = self.held.into_iter().map(|held| held.ticket);
         let parked = self.groups.parked().chain(self.externals.parked());
         let parked = parked.chain(self.ownership.parked());
         let tickets = unsent.chain(held).chain(parked);
@@ -219,7 +256,8 @@ impl Shard {
         if waited_ms > STALL_MS {
             self.renew_sessions(now, waited_ms);
         }
-        while let Some((_, ticket, response)) = self.held.pop_front_if(|(lsn, _, _)| *lsn <= self.durable) {
+        while let Some(held) = self.held.pop_front_if(|held| held.lsn <= self.durable) {
+            let Held { ticket, response, .. } = held;
             out.push(Output::Reply { ticket, response });
         }
     }
@@ -349,9 +387,15 @@ impl Shard {
             // commit would come too late to be imported.
             match self.appended <= self.durable || response == Response::NotOwned {
                 true => out.push(Output::Reply { ticket, response }),
-                false => self.held.push_back((self.appended, ticket, response)),
+                false => self.held.push_back(Held {
+                    lsn: self.appended,
+                    since_ms: now.monotonic_ms,
+                    ticket,
+                    response,
+                }),
             }
         }
+        self.give_up(now, out);
     }
 
     fn lend(&mut self, now: Now) -> (&mut Groups, &mut Ownership, Context<'_>) {

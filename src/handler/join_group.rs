@@ -1,6 +1,6 @@
 //! JoinGroup (11).
 //!
-//! v0 has no rebalance timeout: the session timeout is it. v4: a first join is told its member id and comes again.
+//! v0 has no rebalance timeout, and later versions may leave it open: the session timeout is it. v4: a first join is told its member id and comes again.
 //! v5 group instance id. v6 flexible. v7 the response names the protocol type, and its protocol name may be null.
 //! v8 reason. v9 the leader may be told to skip the assignment.
 
@@ -21,6 +21,8 @@ use crate::wire::text::as_java;
 
 /// The first version in which the response may name no protocol.
 const NULL_NAME_SINCE: i16 = 7;
+/// `rebalance_timeout_ms` of a client that does not say.
+const NO_TIMEOUT: i32 = -1;
 /// The protocol type whose members' metadata name topics.
 const CONSUMER: &str = "consumer";
 /// Characters of a client's reason that are kept, as many as Java clients send at most.
@@ -108,10 +110,10 @@ fn to_core(call: &Call<'_>, request: &JoinGroupRequest) -> Option<core::JoinGrou
         client_id: call.caller.client_id.clone(),
         client_host: call.caller.client_host.clone(),
         session_timeout_ms: request.session_timeout_ms,
-        rebalance_timeout_ms: if call.version == 0 {
-            request.session_timeout_ms
-        } else {
-            request.rebalance_timeout_ms
+        // As for a member that is loaded without one.
+        rebalance_timeout_ms: match request.rebalance_timeout_ms {
+            NO_TIMEOUT => request.session_timeout_ms,
+            timeout_ms => timeout_ms,
         },
         protocol_type: text(&request.protocol_type),
         protocols: protocols.collect::<Option<_>>()?,

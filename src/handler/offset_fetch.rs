@@ -126,7 +126,12 @@ fn part(response: Response) -> Part<Fetched> {
     }
 }
 
-const fn failed(error: ErrorCode) -> Fetched {
+/// COORDINATOR_NOT_AVAILABLE is the end for older clients here, which look for the coordinator when they hear NOT_COORDINATOR.
+fn failed(error: ErrorCode) -> Fetched {
+    let error = match error {
+        ErrorCode::COORDINATOR_NOT_AVAILABLE => ErrorCode::NOT_COORDINATOR,
+        error => error,
+    };
     Fetched {
         error,
         topics: Vec::new(),

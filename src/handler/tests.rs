@@ -4,6 +4,7 @@
 mod access;
 mod assignment;
 mod consumer_groups;
+mod exact_answers;
 mod group_configs;
 mod groups;
 mod kit;

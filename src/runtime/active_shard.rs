@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::time::Instant;
 use uuid::Uuid;
@@ -36,8 +37,8 @@ pub(super) enum Asked {
     Waits(Waiting),
     /// It is answered later, by its group.
     Admitted(Waiting),
-    /// The shard takes nothing in at the moment.
-    Refused(Request),
+    /// The shard takes nothing in at the moment; how long the request may wait until it does.
+    Refused(Request, Duration),
 }
 
 /// A shard that is being served.
@@ -93,7 +94,7 @@ impl ActiveShard {
             });
         }
         if self.is_full() {
-            return Asked::Refused(request);
+            return Asked::Refused(request, Duration::from_millis(self.shard.patience_ms()));
         }
         self.last_ticket += 1;
         let ticket = Ticket(self.last_ticket);
@@ -147,7 +148,11 @@ impl ActiveShard {
             .timer_ms()
             .is_some_and(|deadline_ms| deadline_ms <= now.monotonic_ms)
         {
-            self.step(Input::Tick);
+            if self.is_full() {
+                self.give_up(now);
+            } else {
+                self.step(Input::Tick);
+            }
         }
         self.hand_over();
         self.looks_at_ms = self.due_ms();
@@ -216,9 +221,28 @@ impl ActiveShard {
         self.shared.clock.now()
     }
 
-    /// A full store stops everything that could add to it, timers included: heartbeats cannot come through either.
+    /// A full store stops everything that could add to it, timers included: heartbeats cannot come through either. Whoever
+    /// waits for it is not to wait for ever.
     fn timer_ms(&self) -> Option<u64> {
-        self.shard.next_deadline().filter(|_| !self.is_full())
+        if self.is_full() {
+            self.shard.gives_up_at()
+        } else {
+            self.shard.next_deadline()
+        }
+    }
+
+    /// Has those who waited for too long try again.
+    fn give_up(&mut self, now: Now) {
+        let mut outputs = std::mem::take(&mut self.outputs);
+        self.shard.give_up(now, &mut outputs);
+        for output in outputs.drain(..) {
+            if let Output::Reply { ticket, response } = output
+                && let Some(teller) = self.tickets.remove(&ticket)
+            {
+                tell(teller, Told::Answered(response));
+            }
+        }
+        self.outputs = outputs;
     }
 
     fn due_ms(&self) -> u64 {

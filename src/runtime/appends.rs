@@ -51,7 +51,7 @@ impl Appends {
             self.told = true;
             warn!(
                 shard = shard.0,
-                "the store has not finished a write for {SLOW_AFTER:?}; the clients of the shard's groups wait for it"
+                "the store has not finished a write for {SLOW_AFTER:?}; the clients of the shard's groups are asked to try again"
             );
         }
     }

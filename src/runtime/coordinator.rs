@@ -119,19 +119,20 @@ impl Coordinator {
 
     /// Asks the shard of the group. A parked join or sync is answered when its group says so, however long that takes.
     pub async fn call(&self, group_id: &str, request: Request) -> Response {
-        self.shard_of(group_id).ask(request).await.received().await
+        self.shard_of(group_id).ask(request, &mut None).await.received().await
     }
 
     /// Asks like [`Self::call`], for a join or a sync: the caller can let go of the request before the answer comes.
     pub async fn submit(&self, group_id: &str, request: Request) -> Submitted {
-        self.shard_of(group_id).ask(request).await.submitted().await
+        self.shard_of(group_id).ask(request, &mut None).await.submitted().await
     }
 
     /// Asks the shards of several groups at once and gives the answers in the order of the requests.
     pub async fn call_many(&self, requests: Vec<(Text, Request)>) -> Vec<Response> {
         let mut answers = Vec::with_capacity(requests.len());
+        let mut gives_up = None;
         for (group_id, request) in requests {
-            answers.push(self.shard_of(&group_id).ask(request).await);
+            answers.push(self.shard_of(&group_id).ask(request, &mut gives_up).await);
         }
         let mut responses = Vec::with_capacity(answers.len());
         for answer in answers {
@@ -143,8 +144,9 @@ impl Coordinator {
     /// Asks every shard, for requests that concern all groups.
     pub async fn call_all(&self, request: Request) -> Vec<(ShardId, Response)> {
         let mut answers = Vec::with_capacity(self.shards.len());
+        let mut gives_up = None;
         for shard in self.shards.iter() {
-            answers.push((shard.id(), shard.ask(request.clone()).await));
+            answers.push((shard.id(), shard.ask(request.clone(), &mut gives_up).await));
         }
         let mut responses = Vec::with_capacity(answers.len());
         for (shard, answer) in answers {
@@ -165,7 +167,7 @@ impl Coordinator {
         let mut asked = JoinSet::new();
         for shard in self.shards.iter() {
             let (shard, request) = (Arc::clone(shard), request(shard.id() == own));
-            asked.spawn(async move { shard.ask(request).await.received().await });
+            asked.spawn(async move { shard.ask(request, &mut None).await.received().await });
         }
         let mut responses = Vec::new();
         while let Some(answered) = asked.join_next().await {

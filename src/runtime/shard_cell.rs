@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::{Notify, watch};
+use tokio::time::{Instant, timeout_at};
 use tracing::error;
 use uuid::Uuid;
 
@@ -109,18 +110,24 @@ impl ShardCell {
         self.id
     }
 
-    /// Has the request worked on; waits while the store does not keep up.
-    pub(super) async fn ask(&self, request: Request) -> Answer {
+    /// Has the request worked on; waits while the store does not keep up, for as long as anybody waits for it. Requests that
+    /// are asked one after the other share their patience.
+    pub(super) async fn ask(&self, request: Request, gives_up: &mut Option<Instant>) -> Answer {
         let mut request = request;
         loop {
             let room = self.room.notified();
-            match self.try_ask(request) {
+            let patience;
+            (request, patience) = match self.try_ask(request) {
                 Asked::Answered(response) => return Answer::Here(response),
                 Asked::Waits(waiting) => return Answer::Later(waiting),
                 Asked::Admitted(waiting) => return Answer::OfTheGroup(waiting),
-                Asked::Refused(refused) => request = refused,
+                Asked::Refused(request, patience) => (request, patience),
+            };
+            let gives_up = *gives_up.get_or_insert_with(|| Instant::now() + patience);
+            // Seldom needed, and everybody who asks would carry it.
+            if Box::pin(timeout_at(gives_up, room)).await.is_err() {
+                return Answer::Here(unavailable(ErrorCode::COORDINATOR_NOT_AVAILABLE));
             }
-            room.await;
         }
     }
 

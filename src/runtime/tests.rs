@@ -2,6 +2,7 @@
 //! not happen" is waited for until nothing but far timers is left to run.
 
 mod failures;
+mod heavy_duty;
 mod inspections;
 mod kit;
 pub(super) mod log_lines;

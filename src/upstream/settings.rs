@@ -33,6 +33,7 @@ pub const MAX_SESSION_TIMEOUT: &str = "group.max.session.timeout.ms";
 pub const INITIAL_REBALANCE_DELAY: &str = "group.initial.rebalance.delay.ms";
 pub const GROUP_MAX_SIZE: &str = "group.max.size";
 pub const METADATA_MAX_BYTES: &str = "offset.metadata.max.bytes";
+pub const COMMIT_TIMEOUT: &str = "offsets.commit.timeout.ms";
 pub const RETENTION_MINUTES: &str = "offsets.retention.minutes";
 pub const RETENTION_CHECK_INTERVAL: &str = "offsets.retention.check.interval.ms";
 pub const OFFSETS_PARTITIONS: &str = "offsets.topic.num.partitions";
@@ -157,6 +158,7 @@ pub fn build(broker: &BTreeMap<String, String>, overrides: &BTreeMap<String, Str
         ),
         group_max_size: reader.i32(GROUP_MAX_SIZE, 1, default.group_max_size),
         offset_metadata_max_bytes: reader.i32(METADATA_MAX_BYTES, 0, default.offset_metadata_max_bytes),
+        offsets_commit_timeout_ms: reader.i32(COMMIT_TIMEOUT, 1, default.offsets_commit_timeout_ms),
         offsets_retention_ms: minutes.map_or(default.offsets_retention_ms, |minutes| minutes * 60_000),
         offsets_retention_check_interval_ms: reader
             .number(RETENTION_CHECK_INTERVAL, 1, i64::MAX)
@@ -263,6 +265,12 @@ mod tests {
             offsets_partitions(&broker, &map(&[("offsets.topic.num.partitions", "3")])),
             3
         );
+    }
+
+    #[test]
+    fn the_longest_retention_that_can_be_said_is_as_long_as_it_says() {
+        let settings = build(&map(&[("offsets.retention.minutes", "2147483647")]), &map(&[])).unwrap();
+        assert_eq!(settings.offsets_retention_ms, 2_147_483_647 * 60_000);
     }
 
     #[test]

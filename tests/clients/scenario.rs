@@ -53,6 +53,18 @@ pub fn all(stock: Stock) -> Vec<Trial> {
             interruptions::suspended_longer_than_sessions,
         );
     }
+    if stock == Stock::Java440 {
+        add(
+            "a static leader that came back finds new partitions",
+            statics::leader_that_returned_finds_new_partitions,
+        );
+    }
+    if matches!(stock, Stock::Java440 | Stock::Librdkafka) {
+        add(
+            "a member that stood still is out and comes in again",
+            interruptions::suspended_member_comes_back,
+        );
+    }
     if matches!(stock, Stock::Java381 | Stock::Java440 | Stock::Librdkafka) {
         add("transactions commit and abort", transactions::commit_and_abort);
         add(

@@ -1,9 +1,15 @@
 //! Two thousand connections at once.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use convoke_support::Result;
 use convoke_support::convoke::Convoke;
+use kafka_protocol::messages::join_group_request::JoinGroupRequestProtocol;
+use kafka_protocol::messages::{GroupId, HeartbeatRequest, JoinGroupRequest, JoinGroupResponse, SyncGroupRequest};
+use kafka_protocol::protocol::StrBytes;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::raw::Raw;
@@ -13,6 +19,66 @@ const CONNECTIONS: usize = 2_000;
 const ROUNDS: i64 = 5;
 /// What a connection may take of memory, with what a group of its own takes.
 const MEMORY_OF_ONE: f64 = 48.0 * 1024.0;
+
+/// The shortest session that Kafka allows by default.
+const SESSION: Duration = Duration::from_secs(6);
+
+/// A member of a group of its own, with the shortest session there is, that heartbeats while the crowd works.
+struct Member {
+    client: Raw,
+    member_id: StrBytes,
+    generation_id: i32,
+}
+
+impl Member {
+    fn join(address: &str) -> Result<Self> {
+        let mut client = Raw::connect(address)?;
+        let protocol = JoinGroupRequestProtocol::default().with_name(StrBytes::from_static_str("range"));
+        let join = JoinGroupRequest::default()
+            .with_group_id(Self::group())
+            .with_session_timeout_ms(i32::try_from(SESSION.as_millis())?)
+            .with_rebalance_timeout_ms(60_000)
+            .with_protocol_type(StrBytes::from_static_str("consumer"))
+            .with_protocols(vec![protocol]);
+        let mut joined = JoinGroupResponse::default();
+        eventually("a member", || {
+            joined = client.ask(3, &join)?;
+            Ok(joined.error_code == 0)
+        })?;
+        let sync = SyncGroupRequest::default()
+            .with_group_id(Self::group())
+            .with_generation_id(joined.generation_id)
+            .with_member_id(joined.member_id.clone());
+        assert_eq!(client.ask(3, &sync)?.error_code, 0);
+        Ok(Self {
+            client,
+            member_id: joined.member_id,
+            generation_id: joined.generation_id,
+        })
+    }
+
+    fn group() -> GroupId {
+        GroupId(StrBytes::from_static_str("small"))
+    }
+
+    /// Heartbeats until it is told to stop; the longest that it waited for an answer.
+    fn beat(mut self, stop: &AtomicBool) -> Result<Duration> {
+        let mut slowest = Duration::ZERO;
+        while !stop.load(Ordering::SeqCst) {
+            let began = Instant::now();
+            let beat = HeartbeatRequest::default()
+                .with_group_id(Self::group())
+                .with_generation_id(self.generation_id)
+                .with_member_id(self.member_id.clone());
+            match self.client.ask(3, &beat)?.error_code {
+                0 => slowest = slowest.max(began.elapsed()),
+                error => return Err(format!("a heartbeat was answered with {error}").into()),
+            }
+            thread::sleep(SESSION / 12);
+        }
+        Ok(slowest)
+    }
+}
 
 /// Each connection is a file descriptor of this process too.
 fn raise_file_limit() -> Result<bool> {
@@ -67,6 +133,10 @@ fn two_thousand_connections_are_all_served_and_those_that_say_nothing_cost_littl
     assert_eq!(early.commit("early", 1)?, 0);
     let resident = || convoke.metric("process_resident_memory_bytes", &[]);
     let before = resident()?;
+    let stop = Arc::new(AtomicBool::new(false));
+    let member = Member::join(&address)?;
+    let told = Arc::clone(&stop);
+    let member = thread::spawn(move || member.beat(&told));
 
     // Whoever connects is served at once, however many are there and whether they say anything.
     let (mut senders, mut silent) = (Vec::new(), Vec::new());
@@ -82,7 +152,7 @@ fn two_thousand_connections_are_all_served_and_those_that_say_nothing_cost_littl
         senders.push(sender);
     }
     let connections = || convoke.metric("convoke_connections", &[]);
-    eventually("the last connection", || Ok(connections()? == CONNECTIONS as f64 + 1.0))?;
+    eventually("the last connection", || Ok(connections()? == CONNECTIONS as f64 + 2.0))?;
     let mut rounds = Vec::new();
     for offset in 1..=ROUNDS {
         rounds.push(commit_together(&mut senders, offset)?);
@@ -93,10 +163,13 @@ fn two_thousand_connections_are_all_served_and_those_that_say_nothing_cost_littl
     for (number, client) in senders.iter_mut().enumerate().step_by(97) {
         assert_eq!(client.committed(&format!("crowd-{number}"))?, Ok(ROUNDS + 1));
     }
+    stop.store(true, Ordering::SeqCst);
+    let slowest_beat = member.join().map_err(|_| "the member panicked")??;
+    assert!(slowest_beat < SESSION / 2, "a heartbeat took {slowest_beat:?}");
     let of_one = (resident()? - before) / CONNECTIONS as f64;
     println!(
-        "newcomers waited {slowest:?} at most; rounds of {} commits took {rounds:?}, those of the silent {heard:?}; \
-         {of_one:.0} bytes a connection",
+        "newcomers waited {slowest:?} at most; rounds of {} commits took {rounds:?}, those of the silent {heard:?}, \
+         a member's heartbeats {slowest_beat:?} at most; {of_one:.0} bytes a connection",
         CONNECTIONS / 2
     );
     assert!(of_one < MEMORY_OF_ONE, "{of_one:.0} bytes a connection");

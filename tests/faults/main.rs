@@ -1,10 +1,13 @@
 //! What goes wrong around a running Convoke: clients that send rubbish, upstreams that stand still or are none, a disk that is
 //! full, a port that is taken. Each time: a clear error for who has to mend it, and nobody else notices.
 
+mod catalogue;
 mod committers;
+mod crashes;
 mod crowd;
 mod disk;
 mod hostile_clients;
+mod idle_broker;
 mod ports;
 mod raw;
 mod reauthentication;

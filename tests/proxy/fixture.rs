@@ -76,6 +76,20 @@ impl Fixture {
 
     /// In front of this upstream.
     pub async fn behind(mock: Mock, change: impl FnOnce(&mut Config)) -> Self {
+        // Longer than any test: joins stay parked.
+        let settings = Settings {
+            group_initial_rebalance_delay_ms: 600_000,
+            ..Settings::default()
+        };
+        Self::assembled(mock, settings, change).await
+    }
+
+    /// With groups that have these settings.
+    pub async fn grouping(settings: Settings) -> Self {
+        Self::assembled(Mock::start().await, settings, |_| {}).await
+    }
+
+    async fn assembled(mock: Mock, settings: Settings, change: impl FnOnce(&mut Config)) -> Self {
         let mut config = config(mock.address);
         change(&mut config);
         let shutdown = CancellationToken::new();
@@ -91,11 +105,7 @@ impl Fixture {
             inspector: Arc::new(Silent),
             topic_checker: Arc::new(upstream.clone()),
             topics: upstream.cluster().topics(),
-            // Longer than any test: joins stay parked.
-            settings: Arc::new(Settings {
-                group_initial_rebalance_delay_ms: 600_000,
-                ..Settings::default()
-            }),
+            settings: Arc::new(settings),
             shards: 1,
             seed: 1,
             metrics: Arc::clone(&metrics),

@@ -12,3 +12,4 @@ mod raw;
 mod sasl;
 mod splicing;
 mod streaming;
+mod vanishing;

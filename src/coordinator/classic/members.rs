@@ -301,7 +301,8 @@ impl Members {
         first_of_the_best.map(|(name, _)| name.clone())
     }
 
-    /// Makes the members those of a record: what is here already keeps its soft state, what is not comes as recorded.
+    /// Makes the members those of a record, in its order: what is here already keeps its soft state, what is not comes as
+    /// recorded.
     pub(super) fn apply(&mut self, value: &GroupMetadataValue) {
         let recorded: BTreeSet<&Text> = value.members.iter().map(|member| &member.member_id).collect();
         for id in self.ids() {
@@ -312,12 +313,25 @@ impl Members {
         let protocol = value.protocol.clone().unwrap_or_else(|| "".into());
         for recorded in &value.members {
             match self.get_mut(&recorded.member_id) {
-                Some(member) if member.offers(&protocol, &recorded.subscription) => member.record(recorded),
+                Some(member) if member.offers(&protocol, &recorded.subscription) => {
+                    member.record(recorded);
+                    self.move_to_the_end(&recorded.member_id);
+                }
                 _ => {
                     self.remove(&recorded.member_id);
                     self.insert(Member::recorded(recorded, &protocol));
                 }
             }
+        }
+    }
+
+    fn move_to_the_end(&mut self, id: &str) {
+        if let Some(arrival) = self.arrivals.get_mut(id)
+            && let Some(member) = self.by_arrival.remove(arrival)
+        {
+            *arrival = self.arrived;
+            self.by_arrival.insert(self.arrived, member);
+            self.arrived += 1;
         }
     }
 

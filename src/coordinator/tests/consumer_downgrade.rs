@@ -1,7 +1,9 @@
 //! Consumer groups whose last consumer goes or is replaced, and that are classic groups after it.
 
 use super::classic_assign::{assert_leaderless, assigned_by};
-use super::consumer_client::{Client, T, beat_of, join_of, owning as owns, shard, shard_with, static_join_of, topics};
+use super::consumer_client::{
+    Client, T, at_once, beat_of, join_of, owning as owns, shard, shard_with, static_join_of, topics,
+};
 use super::consumer_migration::{classic_group, owning, rejoin, with_policy};
 use super::group_test::GroupTest;
 use super::requests::{join_as, old_join, static_join, subscription, sync_as};
@@ -9,7 +11,7 @@ use crate::coordinator::consumer_protocol::read_assignment;
 use crate::coordinator::event::Event;
 use crate::coordinator::input::Ticket;
 use crate::coordinator::request::{JoinGroupRequest, Protocol, Text};
-use crate::coordinator::settings::MigrationPolicy;
+use crate::coordinator::settings::{MigrationPolicy, Settings};
 use crate::wire::error_code::ErrorCode;
 
 /// A settled group of a static consumer of instance "i" and a classic member; the id of that one.
@@ -83,6 +85,29 @@ fn a_group_that_may_not_go_back_stays_a_consumer_group() {
     assert_eq!(test.heartbeat(&ids[0], 1), ErrorCode::REBALANCE_IN_PROGRESS);
     let (_, kept) = rejoin(&mut test, &ids[0], &[0, 1, 2]);
     assert_eq!(rejoin(&mut test, &ids[0], &kept).0, 3);
+}
+
+#[test]
+fn a_group_that_is_too_large_for_a_classic_one_stays_what_it_is() {
+    let mut test = shard_with(Settings {
+        group_max_size: 2,
+        ..at_once()
+    });
+    Client::joined(&mut test, "a");
+    let ids: Vec<Text> = (0..3)
+        .map(|_| {
+            let ticket = test.join(owning(&[], old_join()));
+            test.joined(ticket).member_id
+        })
+        .collect();
+    test.beat(beat_of("a", -1));
+    assert!(!is_classic(&mut test));
+    for id in &ids {
+        let (generation_id, _) = rejoin(&mut test, id, &[]);
+        assert_eq!(test.heartbeat(id, generation_id), ErrorCode::NONE);
+    }
+    test.leave(&[(&ids[0], None)]);
+    assert!(is_classic(&mut test), "it is small enough now");
 }
 
 #[test]

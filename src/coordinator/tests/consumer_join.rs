@@ -231,6 +231,23 @@ fn another_subscription_is_another_epoch_and_target() {
 }
 
 #[test]
+fn the_order_in_which_topics_are_named_is_no_change() {
+    let mut test = shard();
+    let names = |names: [&str; 2], request| ConsumerGroupHeartbeatRequest {
+        subscribed_topic_names: Some(names.map(Into::into).into()),
+        ..request
+    };
+    let mut client = Client::new("a");
+    client.hear(&test.beat(names(["t", "u"], join_of("a"))));
+    let epoch = test.group_epoch();
+    for order in [["u", "t"], ["t", "u"]].into_iter().cycle().take(10) {
+        let request = names(order, client.request());
+        client.hear(&test.beat(request));
+        assert_eq!((test.group_epoch(), client.owned.len()), (epoch, 9));
+    }
+}
+
+#[test]
 fn a_rack_or_host_is_recorded_and_an_assignor_is_another_epoch() {
     // Scenario 70.
     let mut test = shard();

@@ -1,6 +1,6 @@
 //! Members that leave.
 
-use super::consumer_client::{Client, beat_of, join_of, settle, shard, static_join_of};
+use super::consumer_client::{Client, SESSION_MS, beat_of, join_of, settle, shard, static_join_of};
 use crate::coordinator::event::{EpochReason, Event};
 use crate::coordinator::record::{ConsumerGroupRecord, Record, TargetAssignmentValue};
 use crate::wire::error_code::ErrorCode;
@@ -45,6 +45,46 @@ fn the_last_to_leave_leaves_an_empty_group_whose_next_member_is_not_held_up() {
     });
     assert_eq!(last, Some(TargetAssignmentValue::of_server(3, 0)));
     assert_eq!(test.beat(join_of("b")).member_epoch, 4);
+}
+
+#[test]
+fn when_all_have_fallen_silent_the_group_is_at_rest_and_its_next_member_is_not_held_up() {
+    let mut test = shard();
+    Client::joined(&mut test, "a");
+    Client::joined(&mut test, "b");
+    test.advance_ms(SESSION_MS);
+    for test in [&mut test.restarted(), &mut test] {
+        let group = test.describe_consumer();
+        assert_eq!((&*group.state, group.members.len()), ("Empty", 0));
+        assert_eq!(group.group_epoch, group.assignment_epoch);
+        let joined = test.beat(join_of("c"));
+        assert_eq!(joined.assignment.map(|assigned| assigned.len()), Some(6));
+    }
+}
+
+#[test]
+fn whoever_leaves_leaves_no_ghost_however_far_it_had_come() {
+    for beats in 0..6 {
+        let mut test = shard();
+        let mut a = Client::joined(&mut test, "a");
+        let mut b = Client::joined(&mut test, "b");
+        for beat in 0..beats {
+            let client = if beat % 2 == 0 { &mut a } else { &mut b };
+            client.beat(&mut test);
+        }
+        assert_eq!(test.beat(beat_of("b", -1)).member_epoch, -1);
+        let left: Vec<_> = test
+            .describe_consumer()
+            .members
+            .into_iter()
+            .map(|member| member.member_id)
+            .collect();
+        assert_eq!(left, ["a".into()], "after {beats} heartbeats");
+        // One that was on its way already.
+        assert_eq!(test.beat_error(b.request()), ErrorCode::UNKNOWN_MEMBER_ID);
+        settle(&mut test, &mut [a]);
+        assert_eq!(test.member("a").assignment[0].partitions.len(), 6);
+    }
 }
 
 #[test]

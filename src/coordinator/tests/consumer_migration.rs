@@ -333,6 +333,60 @@ fn a_consumer_takes_the_place_of_a_classic_static_member() {
     assert_eq!(test.heartbeat(&old_id, 3), ErrorCode::UNKNOWN_MEMBER_ID);
 }
 
+/// Its process ended without a word, as those of static members do, and starts anew with the new protocol.
+#[test]
+fn a_static_member_of_a_classic_group_comes_back_as_a_consumer_and_has_its_part_at_once() {
+    let mut test = shard();
+    let tickets = [
+        test.join(owning(&[], static_join("i"))),
+        test.join(owning(&[], old_join())),
+    ];
+    test.advance_ms(6_000);
+    let ids = tickets.map(|ticket| test.joined(ticket).member_id);
+    let shares = [assignment(&[0, 1, 2]), assignment(&[3, 4, 5])];
+    test.sync(SyncGroupRequest {
+        assignments: ids.iter().cloned().zip(shares).collect(),
+        ..sync_as(&ids[0], 1)
+    });
+    test.sync(sync_as(&ids[1], 1));
+    test.commit(commit_as(&ids[0], 1, 5));
+    let back = test.beat(static_join_of("a", "i"));
+    assert_eq!(
+        (back.error, back.assignment),
+        (ErrorCode::NONE, Some(of_t(&[0, 1, 2]).into()))
+    );
+    assert_eq!(test.heartbeat(&ids[0], 1), ErrorCode::UNKNOWN_MEMBER_ID);
+    assert_eq!(test.fetch("t"), 5);
+    assert_eq!(test.describe_consumer().members.len(), 2);
+    assert_eq!(test.restarted().describe_consumer(), test.describe_consumer());
+}
+
+#[test]
+fn a_classic_member_of_a_consumer_group_has_the_session_that_it_asked_for() {
+    let mut test = shard();
+    let mut a = Client::joined(&mut test, "a");
+    let ticket = test.join(owning(&[], old_join()));
+    let joined = test.joined(ticket);
+    let sync = test.sync(sync_as(&joined.member_id, joined.generation_id));
+    assert_eq!(test.sync_reply(sync).error, ErrorCode::NONE);
+    for _ in 0..4 {
+        test.advance_ms(9_000);
+        assert_ne!(
+            test.heartbeat(&joined.member_id, joined.generation_id),
+            ErrorCode::UNKNOWN_MEMBER_ID
+        );
+        a.beat(&mut test);
+        rejoin(&mut test, &joined.member_id, &[]);
+    }
+    test.advance_ms(10_000);
+    assert_eq!(
+        test.heartbeat(&joined.member_id, joined.generation_id),
+        ErrorCode::UNKNOWN_MEMBER_ID
+    );
+    settle(&mut test, &mut [a]);
+    assert_eq!(test.member("a").assignment[0].partitions.len(), 6);
+}
+
 #[test]
 fn a_rolling_restart_to_the_new_protocol_and_back_has_one_owner_for_each_partition() {
     let mut test = shard();

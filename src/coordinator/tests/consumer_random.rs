@@ -235,6 +235,8 @@ impl World {
             consumer.waits_for = None;
             match self.test.reply(ticket) {
                 Response::ConsumerGroupHeartbeat(response) if response.error == ErrorCode::NONE => {
+                    let is_sound = response.member_epoch > 0 && response.heartbeat_interval_ms > 0;
+                    assert!(is_sound, "{response:?}");
                     consumer.epoch = response.member_epoch;
                     if let Some(assignment) = response.assignment {
                         consumer.owned = assignment;

@@ -58,6 +58,18 @@ fn a_static_member_that_does_not_return_is_taken_out() {
 }
 
 #[test]
+fn a_static_member_that_says_that_it_leaves_for_good_is_gone_at_once() {
+    let mut test = shard();
+    test.beat(static_join_of("a", "i"));
+    let mut b = Client::joined(&mut test, "b");
+    assert_eq!(test.beat(static_beat("a", "i", -1)).member_epoch, -1);
+    b.beat(&mut test);
+    assert_eq!(b.numbers().len(), 6, "nothing is kept for it");
+    let back = test.beat(static_join_of("c", "i"));
+    assert_eq!(back.error, ErrorCode::NONE, "its instance id is free");
+}
+
+#[test]
 fn an_instance_id_in_use_is_not_given_to_another() {
     // Scenario 100.
     let mut test = shard_with(Settings {

@@ -127,6 +127,7 @@ fn who_leaves_while_its_join_waits_is_told_so() {
     let join = test.send_beat(join_of("a"));
     assert_eq!(test.beat(beat_of("a", -1)).member_epoch, -1);
     assert_eq!(test.beat_reply(join).error, ErrorCode::UNKNOWN_MEMBER_ID);
+    assert_eq!(test.describe_consumer().members, []);
     let next = test.send_beat(join_of("b"));
     test.advance_ms(20);
     assert_eq!(test.beat_reply(next).error, ErrorCode::NONE);

@@ -45,6 +45,49 @@ fn reads_and_heartbeats_wait_for_the_writes_that_they_could_have_seen() {
 }
 
 #[test]
+fn nobody_waits_for_the_store_for_longer_than_the_commit_timeout() {
+    let mut test = GroupTest::new();
+    let ids = test.stable_group(1);
+    test.commit(commit_as(&ids[0], 1, 1));
+    test.store_is_prompt = false;
+    let commit = test.send(Request::OffsetCommit(commit_as(&ids[0], 1, 2)));
+    test.advance_ms(2_000);
+    let fetch = test.send(Request::OffsetFetch(fetch_of("t")));
+    test.advance_ms(2_999);
+    assert!(!test.is_answered(commit));
+    test.advance_ms(1);
+    let error = ErrorCode::COORDINATOR_NOT_AVAILABLE;
+    assert_eq!(test.reply(commit), Response::Unavailable { error });
+    assert!(!test.is_answered(fetch), "it has its own time");
+    test.advance_ms(2_000);
+    assert_eq!(
+        test.reply(fetch),
+        Response::Unavailable { error },
+        "and never hears that there is no offset"
+    );
+    // It is written after all, and once.
+    test.store_is_prompt = true;
+    test.sync_store();
+    assert_eq!(test.fetch("t"), 2);
+    assert_eq!(test.commit(commit_as(&ids[0], 1, 3)), [ErrorCode::NONE]);
+    assert_eq!((test.fetch("t"), test.restarted().fetch("t")), (3, 3));
+}
+
+#[test]
+fn a_join_phase_may_take_longer_than_anybody_waits_for_the_store() {
+    let mut test = GroupTest::new();
+    let ids = test.stable_group(2);
+    let parked = test.join(join_as(&ids[0]));
+    for _ in 0..4 {
+        test.advance_ms(5_000);
+        test.heartbeat(&ids[1], 1);
+    }
+    assert!(!test.is_answered(parked), "it waits for the other, not for the store");
+    test.join(join_as(&ids[1]));
+    assert_eq!(test.joined(parked).generation_id, 2);
+}
+
+#[test]
 fn a_reply_waits_for_its_own_batch_alone() {
     let mut test = GroupTest::new();
     test.fetch("t");

@@ -27,8 +27,11 @@ pub(super) const WALL_MS: i64 = 1_700_000_000_000;
 pub(super) struct GroupTest {
     shard: Shard,
     settings: Settings,
+    seed: u64,
     topics: Option<Arc<Topics>>,
     now_ms: u64,
+    /// How far the wall clock was set since the start.
+    clock_set_ms: i64,
     tickets: u64,
     replies: BTreeMap<Ticket, Response>,
     appended: Lsn,
@@ -66,8 +69,10 @@ impl GroupTest {
         let mut test = Self {
             shard,
             settings,
+            seed,
             topics: None,
             now_ms: 1_000_000,
+            clock_set_ms: 0,
             tickets: 0,
             replies: BTreeMap::new(),
             appended: Lsn(0),
@@ -83,9 +88,9 @@ impl GroupTest {
         test
     }
 
-    /// The shard after a restart: loaded from everything that was appended.
+    /// The shard after a restart: loaded from everything that was appended, by a process that makes other ids.
     pub(super) fn restarted(&self) -> Self {
-        let mut test = Self::loaded_from(self.settings.clone(), &self.records);
+        let mut test = Self::loaded_with(self.settings.clone(), &self.records, self.seed + 1);
         test.tickets = self.tickets;
         if let Some(topics) = self.topics.clone() {
             test.tell_topics(topics);
@@ -107,7 +112,12 @@ impl GroupTest {
     }
 
     pub(super) fn wall_ms(&self) -> i64 {
-        WALL_MS + i64::try_from(self.now_ms).expect("a short test")
+        WALL_MS + self.clock_set_ms + i64::try_from(self.now_ms).expect("a short test")
+    }
+
+    /// Sets the wall clock forth or back.
+    pub(super) const fn set_clock(&mut self, by_ms: i64) {
+        self.clock_set_ms += by_ms;
     }
 
     pub(super) fn input(&mut self, input: Input) {

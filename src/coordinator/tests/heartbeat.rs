@@ -3,7 +3,7 @@
 use super::group_test::{GroupTest, INITIAL_DELAY_MS};
 use super::requests::{SESSION_MS, commit_as, commit_of, join_as, old_join, static_join};
 use crate::coordinator::event::{Event, RebalanceReason};
-use crate::coordinator::request::{HeartbeatRequest, Request};
+use crate::coordinator::request::{HeartbeatRequest, Request, Response};
 use crate::wire::error_code::ErrorCode;
 
 const SESSION: u64 = SESSION_MS as u64;
@@ -183,7 +183,8 @@ fn a_store_that_stands_still_throws_nobody_out() {
     });
     let waiting = test.send(heartbeat);
     test.advance_ms(10 * SESSION);
-    assert!(!test.is_answered(waiting));
+    let error = ErrorCode::COORDINATOR_NOT_AVAILABLE;
+    assert_eq!(test.reply(waiting), Response::Unavailable { error });
     test.sync_store();
     assert!(test.events.contains(&Event::SessionsRenewed {
         gap_ms: 10 * SESSION,

@@ -131,7 +131,7 @@ fn giving_an_id_back_ends_a_join_phase_that_waited_for_it() {
     let pending = test.member_id();
     let rejoined = test.join(join_as(&ids[0]));
     assert!(!test.is_answered(rejoined));
-    test.leave(&[(&pending, None)]);
+    assert_eq!(test.leave(&[(&pending, None)]), [ErrorCode::NONE]);
     assert_eq!(test.joined(rejoined).generation_id, 2);
 }
 

@@ -68,6 +68,53 @@ fn a_rebalance_that_a_restart_broke_off_falls_back_to_the_last_recorded_generati
 }
 
 #[test]
+fn a_restart_in_the_join_phase_lets_everybody_come_back_with_its_id() {
+    let mut test = GroupTest::new();
+    let ids = test.form(vec![old_join(), old_join(), static_join("i")]);
+    test.join(join_as(&ids[0]));
+    assert_eq!(&*test.state(), "PreparingRebalance");
+    let mut test = test.restarted();
+    test.advance_ms(2_000);
+    for id in &ids[..2] {
+        assert_eq!(test.heartbeat(id, 1), ErrorCode::NONE);
+    }
+    let rejoins = [
+        join_as(&ids[0]),
+        join_as(&ids[1]),
+        JoinGroupRequest {
+            member_id: ids[2].clone(),
+            ..static_join("i")
+        },
+    ];
+    let tickets = rejoins.map(|request| test.join(request));
+    let leader = test.joined(tickets[0]);
+    assert_eq!((leader.members.len(), leader.leader), (3, ids[0].clone()));
+    for (ticket, id) in tickets.into_iter().zip(&ids) {
+        assert_eq!(
+            (test.joined(ticket).member_id, test.joined(ticket).generation_id),
+            (id.clone(), leader.generation_id)
+        );
+    }
+}
+
+/// That it had left was to be recorded with the next generation.
+#[test]
+fn a_leader_that_left_before_a_restart_is_waited_for_no_longer_than_its_session() {
+    let mut test = GroupTest::new();
+    let ids = test.stable_group(2);
+    assert_eq!(test.leave(&[(&ids[0], None)]), [ErrorCode::NONE]);
+    let mut test = test.restarted();
+    for _ in 0..2 {
+        assert_eq!(test.heartbeat(&ids[1], 1), ErrorCode::NONE);
+        test.advance_ms(SESSION / 2);
+    }
+    assert_eq!(test.heartbeat(&ids[1], 1), ErrorCode::REBALANCE_IN_PROGRESS);
+    let rejoined = test.join(join_as(&ids[1]));
+    let joined = test.joined(rejoined);
+    assert_eq!((joined.leader, joined.members.len()), (ids[1].clone(), 1));
+}
+
+#[test]
 fn an_id_that_was_only_handed_out_does_not_survive() {
     let mut test = GroupTest::new();
     let id = test.member_id();

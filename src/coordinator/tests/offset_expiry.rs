@@ -151,6 +151,51 @@ fn a_commit_may_name_its_own_retention() {
 }
 
 #[test]
+fn what_a_commit_says_of_its_retention_holds_after_a_restart() {
+    let mut test = hourly();
+    let keep = |topic: &str, retention_time_ms| OffsetCommitRequest {
+        retention_time_ms,
+        topics: vec![commit_topic(topic, 1)],
+        ..commit_of(1)
+    };
+    for (topic, retention_time_ms) in [
+        ("0", Some(0)),
+        ("minute", Some(60_000)),
+        ("day", Some(86_400_000)),
+        ("none", None),
+    ] {
+        test.commit(keep(topic, retention_time_ms));
+    }
+    let shown = |test: &mut GroupTest| ["0", "minute", "day", "none"].map(|topic| test.fetch(topic));
+    assert_eq!(shown(&mut test), [1; 4], "until somebody looks");
+    let mut test = test.restarted();
+    assert_eq!(shown(&mut test), [1; 4]);
+    test.advance_ms(11 * MINUTE_MS);
+    assert_eq!(shown(&mut test), [-1, -1, 1, 1]);
+    test.advance_ms(HOUR_MS);
+    assert_eq!(shown(&mut test), [-1, -1, 1, -1]);
+}
+
+#[test]
+fn the_longest_retention_that_can_be_said_expires_nothing() {
+    let mut test = GroupTest::with_settings(Settings {
+        offsets_retention_ms: i64::from(i32::MAX) * 60_000,
+        ..Settings::default()
+    });
+    test.commit(commit_of(1));
+    test.advance_ms(24 * HOUR_MS);
+    assert_eq!(test.fetch("t"), 1);
+}
+
+#[test]
+fn a_group_with_members_stays_without_an_offset() {
+    let mut test = hourly();
+    let id = test.form(vec![consumer_of(&["t"])]).remove(0);
+    advance_alive(&mut test, 2 * HOUR_MS, &id);
+    assert_eq!((test.fetch_all(), &*test.state()), (0, "Stable"));
+}
+
+#[test]
 fn a_subscribed_topic_keeps_its_offsets_beyond_the_retention_that_a_commit_named() {
     // 137
     let mut test = hourly();

@@ -127,6 +127,66 @@ fn metadata_that_is_too_long_fails_its_own_partition() {
     let (fine, too_large) = (ErrorCode::NONE, ErrorCode::OFFSET_METADATA_TOO_LARGE);
     assert_eq!(test.commit(request), [fine, too_large, fine, too_large]);
     assert_eq!(test.fetch_all(), 2);
+    let counted = |event: &&Event| matches!(event, Event::OffsetsCommitted { .. });
+    let counted: Vec<&Event> = test.events.iter().filter(counted).collect();
+    assert_eq!(
+        counted,
+        [&Event::OffsetsCommitted { count: 2 }],
+        "what was refused is not counted"
+    );
+}
+
+#[test]
+fn an_instance_id_alone_does_not_keep_anybody_from_committing_into_an_empty_group() {
+    let mut test = GroupTest::new();
+    let assigned = OffsetCommitRequest {
+        group_instance_id: Some("x".into()),
+        ..commit_of(5)
+    };
+    assert_eq!(
+        test.commit(assigned.clone()),
+        [ErrorCode::NONE],
+        "a group that nobody was ever in"
+    );
+    let ids = test.stable_group(1);
+    test.leave(&[(&ids[0], None)]);
+    assert_eq!(test.commit(assigned), [ErrorCode::NONE]);
+}
+
+#[test]
+fn an_administrator_is_refused_in_every_state_of_a_group_with_members_and_changes_nothing() {
+    let mut test = GroupTest::new();
+    let ids = test.stable_group(2);
+    test.commit(commit_as(&ids[0], 1, 5));
+    let mut alter = commit_of(0);
+    alter.topics.push(commit_topic("u", 0));
+    let refused = [ErrorCode::UNKNOWN_MEMBER_ID; 2];
+    assert_eq!(
+        (&*test.state(), test.commit(alter.clone())),
+        ("Stable", refused.to_vec())
+    );
+    test.join(join_as(&ids[0]));
+    assert_eq!(
+        (&*test.state(), test.commit(alter.clone())),
+        ("PreparingRebalance", refused.to_vec())
+    );
+    test.join(join_as(&ids[1]));
+    assert_eq!(
+        (&*test.state(), test.commit(alter)),
+        ("CompletingRebalance", refused.to_vec())
+    );
+    assert_eq!((test.fetch("t"), test.fetch("u")), (5, -1));
+}
+
+/// Several readers of one process commit for each other.
+#[test]
+fn a_member_may_commit_what_another_has() {
+    let mut test = GroupTest::new();
+    let ids = test.stable_group(2);
+    for (offset, id) in (1..).zip(&ids) {
+        assert_eq!(test.commit(commit_as(id, 1, offset)), [ErrorCode::NONE]);
+    }
+    assert_eq!(test.fetch("t"), 2);
 }
 
 #[test]

@@ -56,6 +56,49 @@ fn act() -> impl Strategy<Value = Act> {
     ]
 }
 
+/// The errors of an answer.
+fn errors(response: &Response) -> Vec<ErrorCode> {
+    match response {
+        Response::JoinGroup(join) => vec![join.error],
+        Response::SyncGroup(sync) => vec![sync.error],
+        Response::Heartbeat { error } | Response::DeleteGroup { error } | Response::Unavailable { error } => {
+            vec![*error]
+        }
+        Response::LeaveGroup(leave) => leave.members.iter().map(|member| member.error).collect(),
+        Response::OffsetCommit(commit) => {
+            let partitions = commit.topics.iter().flat_map(|(_, partitions)| partitions);
+            partitions.map(|(_, error)| *error).collect()
+        }
+        other => panic!("not the answer to any of it: {other:?}"),
+    }
+}
+
+/// What clients know how to take of such an answer.
+fn documented(response: &Response) -> &'static [ErrorCode] {
+    const UNKNOWN: ErrorCode = ErrorCode::UNKNOWN_MEMBER_ID;
+    const FENCED: ErrorCode = ErrorCode::FENCED_INSTANCE_ID;
+    const REBALANCING: ErrorCode = ErrorCode::REBALANCE_IN_PROGRESS;
+    const ILLEGAL: ErrorCode = ErrorCode::ILLEGAL_GENERATION;
+    match response {
+        Response::JoinGroup(_) => &[
+            UNKNOWN,
+            FENCED,
+            REBALANCING,
+            ErrorCode::MEMBER_ID_REQUIRED,
+            ErrorCode::GROUP_MAX_SIZE_REACHED,
+            ErrorCode::INCONSISTENT_GROUP_PROTOCOL,
+            // For the id of a dynamic member that comes with an instance id, as Kafka.
+            ErrorCode::UNKNOWN_SERVER_ERROR,
+        ],
+        Response::SyncGroup(_) | Response::Heartbeat { .. } => &[UNKNOWN, FENCED, REBALANCING, ILLEGAL],
+        Response::LeaveGroup(_) => &[UNKNOWN, FENCED],
+        // The store was waited for.
+        Response::Unavailable { .. } => &[ErrorCode::COORDINATOR_NOT_AVAILABLE],
+        Response::OffsetCommit(_) => &[UNKNOWN, FENCED, REBALANCING, ILLEGAL, ErrorCode::GROUP_ID_NOT_FOUND],
+        _ => &[ErrorCode::NON_EMPTY_GROUP, ErrorCode::GROUP_ID_NOT_FOUND],
+    }
+}
+
 /// The clients, as far as they remember anything.
 struct Clients {
     test: GroupTest,
@@ -158,9 +201,22 @@ impl Clients {
         let answered: Vec<Ticket> = answered.copied().collect();
         for ticket in answered {
             self.waiting.remove(&ticket);
-            let Response::JoinGroup(join) = self.test.reply(ticket) else {
+            let reply = self.test.reply(ticket);
+            for error in errors(&reply) {
+                let known = documented(&reply);
+                assert!(
+                    error == ErrorCode::NONE || known.contains(&error),
+                    "{error:?} in {reply:?}"
+                );
+            }
+            let Response::JoinGroup(join) = reply else {
                 continue;
             };
+            if join.error == ErrorCode::NONE && join.leader == join.member_id {
+                let listed: BTreeSet<&Text> = join.members.iter().map(|member| &member.member_id).collect();
+                assert_eq!(listed.len(), join.members.len(), "{join:?}");
+                assert!(listed.contains(&join.member_id), "{join:?}");
+            }
             let handed_out = matches!(join.error, ErrorCode::NONE | ErrorCode::MEMBER_ID_REQUIRED);
             if handed_out && !self.ids.contains(&join.member_id) {
                 self.ids.push(join.member_id);
@@ -179,6 +235,14 @@ impl Clients {
             .filter(|member| member.parked);
         assert_eq!(view.parked_joins + view.parked_syncs, parked.count(), "{view:?}");
         for group in &view.groups {
+            let instances = || {
+                group
+                    .members
+                    .iter()
+                    .filter_map(|member| member.group_instance_id.as_ref())
+            };
+            let distinct: BTreeSet<&Text> = instances().collect();
+            assert_eq!(distinct.len(), instances().count(), "{group:?}");
             let is_member = |id: &Text| group.members.iter().any(|member| member.member_id == *id);
             // Those who have not rejoined yet do not count.
             assert!(view.parked_joins <= 4, "{group:?}");

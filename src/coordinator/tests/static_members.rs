@@ -138,7 +138,7 @@ fn the_former_self_of_a_member_that_returned_is_fenced() {
     // 36
     let (mut test, ids) = static_group();
     let ticket = test.join(static_join("i1"));
-    assert_eq!(test.joined(ticket).error, ErrorCode::NONE);
+    let id = test.joined(ticket).member_id;
     let fenced = ErrorCode::FENCED_INSTANCE_ID;
     assert_eq!(heartbeat_of(&mut test, &ids[1], "i1"), fenced);
     let sync = test.sync(SyncGroupRequest {
@@ -157,6 +157,7 @@ fn the_former_self_of_a_member_that_returned_is_fenced() {
         ..static_join("i1")
     });
     assert_eq!(test.join_reply(rejoin).error, fenced);
+    assert_eq!(heartbeat_of(&mut test, &id, "i1"), ErrorCode::NONE);
 }
 
 #[test]

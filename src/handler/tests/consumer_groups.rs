@@ -278,6 +278,8 @@ async fn offsets_are_those_of_a_member_in_its_epoch() {
         let request = OffsetFetchRequest::default().with_groups(vec![fetched(member_id, member_epoch)]);
         let response: OffsetFetchResponse = setup.ask(OFFSET_FETCH, 9, &request).await;
         assert_eq!(response.groups[0].error_code, error, "{member_id:?} {member_epoch}");
+        let told = response.groups[0].topics.len();
+        assert_eq!(told, usize::from(error == 0), "never no offset instead of the error");
     }
 }
 

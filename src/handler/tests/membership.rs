@@ -139,12 +139,19 @@ async fn a_join_error_echoes_the_member_and_its_protocol_name_is_null_from_v7_on
 }
 
 #[tokio::test]
-async fn the_rebalance_timeout_of_v0_is_the_session_timeout() {
+async fn without_a_rebalance_timeout_the_session_timeout_is_it() {
     use crate::coordinator::request::{Request, Response};
     let setup = Setup::new().await;
-    for (version, expected) in [(0, 10_000), (1, 20_000)] {
-        let group_id = format!("g{version}");
-        joined(&setup, &group_id, version).await;
+    for (version, said, expected) in [
+        (0, 20_000, 10_000),
+        (1, 20_000, 20_000),
+        (1, -1, 10_000),
+        (3, -1, 10_000),
+    ] {
+        let group_id = format!("g{version}{said}");
+        let request = join(&group_id, "").with_rebalance_timeout_ms(said);
+        let joined: JoinGroupResponse = setup.ask(JOIN_GROUP, version, &request).await;
+        assert_eq!(joined.error_code, 0, "v{version}");
         let views = setup.services.coordinator.call_all(Request::View).await;
         let groups = views.into_iter().flat_map(|(_, response)| match response {
             Response::View(view) => view.groups,

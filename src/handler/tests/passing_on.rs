@@ -278,8 +278,8 @@ async fn fetches_are_merged_in_the_order_of_the_request() {
             .exchange::<OffsetFetchResponse>(OFFSET_FETCH, version, body, &mut Upstream::gone())
             .await;
         let errors: Vec<_> = response.groups.iter().map(|group| group.error_code).collect();
-        assert_eq!(errors, [15, 0, 15], "v{version}");
-        assert_eq!(counted.0, 15);
+        assert_eq!(errors, [16, 0, 16], "v{version}");
+        assert_eq!(counted.0, 16);
     }
 }
 

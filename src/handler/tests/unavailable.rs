@@ -1,5 +1,8 @@
 //! What each API answers while nothing can be looked at: errors that stock clients survive.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+
 use bytes::Bytes;
 use kafka_protocol::messages::{
     DescribeGroupsRequest, DescribeGroupsResponse, HeartbeatRequest, HeartbeatResponse, JoinGroupRequest,
@@ -10,10 +13,13 @@ use kafka_protocol::messages::{
 
 use super::groups::{delete, deleted, describe, offset_delete_of};
 use super::kit::*;
-use super::membership::{heartbeat, join, leave, sync};
+use super::membership::{heartbeat, join, joined, leave, sync};
 use super::offset_commit::{commit, commit_by_id, errors};
 use super::offset_fetch::{fetch_by_id, group, single};
+use crate::coordinator::record::RawRecord;
 use crate::handler::Answer;
+use crate::store::memory::MemoryStore;
+use crate::store::{Incarnation, Outcome, ShardId, StateStore, StoreFuture};
 use crate::wire::api::*;
 
 fn loading() -> Setup {
@@ -103,6 +109,68 @@ async fn offsets_get_a_retriable_error_where_the_version_has_it() {
         let response: OffsetDeleteResponse = setup.ask(OFFSET_DELETE, 0, &offset_delete_of("g")).await;
         assert_eq!((response.error_code, response.topics.len()), (error, 0));
     }
+}
+
+/// A store that, once it stalls, finishes nothing.
+#[derive(Default)]
+struct StallingStore {
+    inner: MemoryStore,
+    stalls: AtomicBool,
+    unfinished: Mutex<Vec<Outcome>>,
+}
+
+impl StateStore for StallingStore {
+    fn load(&self, shard: ShardId) -> StoreFuture<(Incarnation, Vec<RawRecord>)> {
+        self.inner.load(shard)
+    }
+
+    fn append(&self, shard: ShardId, incarnation: Incarnation, batch: Vec<RawRecord>, outcome: Outcome) {
+        if self.stalls.load(Ordering::SeqCst) {
+            self.unfinished.lock().expect("no panic").push(outcome);
+        } else {
+            self.inner.append(shard, incarnation, batch, outcome);
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_store_that_stalls_is_told_to_each_client_so_that_it_asks_again() {
+    let store = Arc::new(StallingStore::default());
+    let shared: Arc<dyn StateStore> = Arc::clone(&store) as _;
+    let setup = Setup::with(Options {
+        store: shared,
+        ..Options::default()
+    });
+    setup.loaded().await;
+    let member_id = joined(&setup, "g", 3).await.member_id;
+    let synced: SyncGroupResponse = setup.ask(SYNC_GROUP, 3, &sync("g", &member_id, 1, 3)).await;
+    assert_eq!(synced.error_code, 0);
+    store.stalls.store(true, Ordering::SeqCst);
+    // Each commit holds up what comes after it in its group.
+    for version in 2..=9 {
+        let request = commit("g", &[("orders", &[0, 1])])
+            .with_member_id(member_id.clone())
+            .with_generation_id_or_member_epoch(1);
+        let response: OffsetCommitResponse = setup.ask(OFFSET_COMMIT, version, &request).await;
+        let codes: Vec<_> = errors(&response).into_iter().map(|(_, _, error)| error).collect();
+        assert_eq!(codes, [15, 15], "OffsetCommit v{version}");
+    }
+    for version in 1..=7 {
+        let request = single("g", Some(&[("orders", &[0])])).with_require_stable(version >= 7);
+        let response: OffsetFetchResponse = setup.ask(OFFSET_FETCH, version, &request).await;
+        // What older clients look for the coordinator by.
+        let error = match version {
+            1 => response.topics[0].partitions[0].error_code,
+            _ => response.error_code,
+        };
+        assert_eq!(error, 16, "OffsetFetch v{version}");
+    }
+    let beat: HeartbeatResponse = setup.ask(HEARTBEAT, 4, &heartbeat("g", &member_id, 1)).await;
+    assert_eq!(beat.error_code, 15);
+    let synced: SyncGroupResponse = setup.ask(SYNC_GROUP, 3, &sync("g", &member_id, 1, 3)).await;
+    assert_eq!(synced.error_code, 15);
+    let joined: JoinGroupResponse = setup.ask(JOIN_GROUP, 4, &join("new", "")).await;
+    assert_eq!(joined.error_code, 15);
 }
 
 #[tokio::test]

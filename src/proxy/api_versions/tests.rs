@@ -184,6 +184,12 @@ fn ranges_that_clients_trip_over_are_right() {
     let offer = |release| Offer::of(&node(release), TopicIds::Given);
     // Brokers list 0 for Produce whatever they take; that stays (KAFKA-18659).
     assert!(RELEASES.iter().all(|(release, _)| offer(release).has(api::PRODUCE, 0)));
+    // librdkafka up to 2.10 takes a broker without it for one without groups.
+    assert!(
+        RELEASES
+            .iter()
+            .all(|(release, _)| offer(release).has(api::JOIN_GROUP, 0))
+    );
     // Groups of 3.8 and 4.1 stay forwardable; 9 is never capped away.
     for (release, offsets) in [("3.8.1", 9), ("4.1.1", 9), ("4.4.0", 10)] {
         for key in [api::OFFSET_COMMIT, api::OFFSET_FETCH] {

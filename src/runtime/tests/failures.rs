@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::kit::*;
 use super::log_lines::Lines;
+use crate::coordinator::request::Response;
 use crate::runtime::CoordinatorState;
 use crate::wire::error_code::ErrorCode;
 
@@ -154,15 +155,66 @@ async fn a_store_that_stalls_is_told_of_once_and_again_when_it_writes() {
     tokio::time::sleep(Duration::from_secs(300)).await;
     assert_eq!(
         lines.taken(),
-        ["WARN the store has not finished a write for 10s; the clients of the shard's groups wait for it shard=0"]
+        [
+            "WARN the store has not finished a write for 10s; the clients of the shard's groups are asked to try again \
+             shard=0"
+        ]
     );
     store.open();
     while let Some(response) = waiting.join_next().await {
         response.expect("answered");
     }
+    coordinator.call("g", commit("g", 0, 2)).await;
     let told = lines.taken();
     assert_eq!(told.len(), 1, "{told:?}");
     assert!(told[0].starts_with("INFO the store writes again"), "{told:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_store_that_stalls_lets_nobody_wait_for_longer_than_the_commit_timeout() {
+    let store = TestStore::new();
+    let coordinator = start(&store, 1).await;
+    coordinator.call("g", commit("g", 0, 1)).await;
+    store.shut();
+    // More than the store and the shard take in together: the last wait until there is room.
+    let began = tokio::time::Instant::now();
+    let mut waiting = tokio::task::JoinSet::new();
+    for partition in 0..400 {
+        let coordinator = coordinator.clone();
+        waiting.spawn(async move { coordinator.call("g", commit("g", partition, 2)).await });
+        if partition < 40 {
+            // One at a time, so that each is a batch of its own.
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    }
+    let again = unavailable(ErrorCode::COORDINATOR_NOT_AVAILABLE);
+    while let Some(response) = waiting.join_next().await {
+        assert_eq!(response.expect("answered"), again);
+        assert!(began.elapsed() >= Duration::from_secs(5), "{:?}", began.elapsed());
+    }
+    assert!(began.elapsed() < Duration::from_millis(5_200), "{:?}", began.elapsed());
+    let fetching = coordinator.call("g", fetch("g"));
+    assert_eq!(
+        fetching.await,
+        again,
+        "never an offset that may not last, and never none"
+    );
+
+    store.open();
+    let kept = async {
+        loop {
+            // What was under way is written, each once; then others may write again.
+            if let Response::OffsetCommit(_) = coordinator.call("g", commit("g", 0, 3)).await {
+                return offsets(coordinator.call("g", fetch("g")).await);
+            }
+        }
+    };
+    let kept = kept.await;
+    assert_eq!(kept[&0], 3, "what was committed last");
+    assert!(
+        kept.iter().all(|(partition, offset)| *partition == 0 || *offset == 2),
+        "{kept:?}"
+    );
 }
 
 /// Only run by the test below, in a process of its own.

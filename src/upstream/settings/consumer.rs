@@ -249,4 +249,16 @@ mod tests {
             );
         }
     }
+
+    #[test]
+    fn members_that_are_heard_no_more_often_than_their_sessions_end_are_refused() {
+        let ours = map(&[
+            ("max.heartbeat.interval.ms", "45000"),
+            ("heartbeat.interval.ms", "45000"),
+            ("session.timeout.ms", "45000"),
+        ]);
+        let problems = build(&map(&[]), &ours).unwrap_err();
+        let said = "group.consumer.heartbeat.interval.ms: 45000 is above or equal to group.consumer.session.timeout.ms";
+        assert!(problems[0].starts_with(said), "{problems:?}");
+    }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use convoke_support::Result;
 use serde_json::json;
 
-use crate::member::{Member, committed_by, produce, read_all, settle, values};
+use crate::member::{Member, assert_done_once, committed_by, produce, read_all, settle, values};
 use crate::scenario::generation;
 use crate::stage::Stage;
 use crate::stock::Stock;
@@ -56,6 +56,31 @@ pub fn suspended_longer_than_sessions(stage: &mut Stage, stock: Stock) -> Result
     if generation(stage, &group)? != before || first.told.assignments != seen {
         return Err("members were thrown out by the pause".into());
     }
+    first.close()?;
+    second.close()
+}
+
+/// A consumer that stood still for longer than its session believes for a moment that it is still in the group.
+pub fn suspended_member_comes_back(stage: &mut Stage, stock: Stock) -> Result<()> {
+    let (topic, group) = (stage.topic(4)?, stage.name("group"));
+    let extra = json!({"session_timeout_ms": 6000, "assignor": "cooperative-sticky"});
+    let mut first = Member::consumer(stage, stock, &group, &topic, &extra)?;
+    let mut second = Member::consumer(stage, stock, &group, &topic, &extra)?;
+    settle(&mut [&mut first, &mut second], &topic, 4)?;
+    second.process.signal(SIGSTOP);
+    settle(&mut [&mut first], &topic, 4)?;
+    produce(stage, stock, &topic, 4, "alone", 40)?;
+    read_all(&mut [&mut first], &values("alone", 40))?;
+    first.until_committed(40)?;
+    let seen = second.told.assignments;
+    second.process.signal(SIGCONT);
+    second.until("it is given partitions anew", |_, told| {
+        told.assignments > seen && !told.assignment.is_empty()
+    })?;
+    settle(&mut [&mut first, &mut second], &topic, 4)?;
+    produce(stage, stock, &topic, 4, "together", 40)?;
+    read_all(&mut [&mut first, &mut second], &values("together", 40))?;
+    assert_done_once(&[&first, &second])?;
     first.close()?;
     second.close()
 }

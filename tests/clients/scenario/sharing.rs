@@ -51,15 +51,19 @@ pub fn produces_with_fewer_acks(stage: &mut Stage, stock: Stock) -> Result<()> {
 }
 
 pub fn two_members_share(stage: &mut Stage, stock: Stock, assignor: &str) -> Result<()> {
+    two_members_share_with(stage, stock, &json!({"assignor": assignor}))
+}
+
+/// `extra` are further keys of the line protocol.
+pub fn two_members_share_with(stage: &mut Stage, stock: Stock, extra: &Value) -> Result<()> {
     let (topic, group) = (stage.topic(4)?, stage.name("group"));
-    let extra = json!({"assignor": assignor});
-    let mut first = Member::consumer(stage, stock, &group, &topic, &extra)?;
+    let mut first = Member::consumer(stage, stock, &group, &topic, extra)?;
     settle(&mut [&mut first], &topic, 4)?;
-    let mut second = Member::consumer(stage, stock, &group, &topic, &extra)?;
+    let mut second = Member::consumer(stage, stock, &group, &topic, extra)?;
     settle(&mut [&mut first, &mut second], &topic, 4)?;
     assert_eq_len(&first, 2)?;
     assert_eq_len(&second, 2)?;
-    produce(stage, stock, &topic, 4, "a", 200)?;
+    produce_with(stage, stock, &topic, 4, "a", 200, extra)?;
     let twice = read_all(&mut [&mut first, &mut second], &values("a", 200))?;
     assert_none(&twice, "read twice")?;
     first.close()?;

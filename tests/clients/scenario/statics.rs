@@ -20,6 +20,33 @@ pub fn close_and_come_back(stage: &mut Stage, stock: Stock) -> Result<()> {
     comes_back_to_what_it_had(stage, stock, &json!({}), Member::close)
 }
 
+/// It looks after the group's topics alone, though its return made nobody join anew.
+pub fn leader_that_returned_finds_new_partitions(stage: &mut Stage, stock: Stock) -> Result<()> {
+    let (topic, group) = (stage.topic(2)?, stage.name("group"));
+    let start = |stage: &Stage, instance: &str| {
+        let extra = json!({"instance_id": instance, "session_timeout_ms": 30000, "metadata_max_age_ms": 1000});
+        Member::consumer(stage, stock, &group, &topic, &extra)
+    };
+    let mut leader = start(stage, "one")?;
+    settle(&mut [&mut leader], &topic, 2)?;
+    let mut second = start(stage, "two")?;
+    settle(&mut [&mut leader, &mut second], &topic, 2)?;
+    let before = generation(stage, &group)?;
+    leader.process.kill();
+    let mut leader = start(stage, "one")?;
+    settle(&mut [&mut leader, &mut second], &topic, 2)?;
+    if generation(stage, &group)? != before {
+        return Err("the leader's return led to a rebalance".into());
+    }
+    let more = json!({"topic": topic, "partitions": 6});
+    stage.admin().answer("createPartitions", more)?;
+    settle(&mut [&mut leader, &mut second], &topic, 6)?;
+    produce(stage, stock, &topic, 6, "a", 60)?;
+    read_all(&mut [&mut leader, &mut second], &values("a", 60))?;
+    leader.close()?;
+    second.close()
+}
+
 fn comes_back_to_what_it_had(
     stage: &mut Stage,
     stock: Stock,
