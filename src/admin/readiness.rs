@@ -9,6 +9,8 @@ use serde::Serialize;
 pub struct Readiness {
     pub upstream: UpstreamHealth,
     pub shards: Shards,
+    /// Why it is not known yet how many shards there are, as far as anybody has tried to find out.
+    pub settings_failure: Option<String>,
     /// Why the store cannot be written; `None` while it can.
     pub store_failure: Option<String>,
     pub listening: Listening,
@@ -85,7 +87,9 @@ impl Readiness {
         }
         let Shards { total, loaded, failed } = self.shards;
         if total == 0 {
-            reasons.push("shards: how many there are is not known yet".to_owned());
+            let failure = self.settings_failure.as_ref().map(|failure| format!(": {failure}"));
+            let failure = failure.unwrap_or_default();
+            reasons.push(format!("shards: how many there are is not known yet{failure}"));
         } else if loaded < total {
             let failures = if failed > 0 {
                 format!(", {failed} could not be loaded or written and are tried again")

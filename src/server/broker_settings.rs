@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::status::Status;
 use crate::config::Config;
 use crate::coordinator::group_config::GroupConfig;
 use crate::coordinator::group_patterns::GroupPatterns;
@@ -25,8 +26,12 @@ const SETTLES: Duration = Duration::from_millis(500);
 /// So many members of a group may each have as much of an assignor's metadata as one may; more share what these have.
 const MEMBERS_WITH_MOST_METADATA: usize = 64;
 
+/// What to do where a node cannot be reached: its address is what the brokers say of themselves.
+const AS_ADVERTISED: &str =
+    "; the brokers advertise this address (advertised.listeners), and Convoke has to reach it as well";
+
 /// Asks until a broker tells. A missing right is said once; then Kafka's defaults and our own settings hold.
-pub(super) async fn ask(upstream: &Upstream) -> BTreeMap<String, String> {
+pub(super) async fn ask(upstream: &Upstream, status: &Status) -> BTreeMap<String, String> {
     let mut pause = PAUSE_FIRST;
     loop {
         match upstream.broker_settings().await {
@@ -35,7 +40,13 @@ pub(super) async fn ask(upstream: &Upstream) -> BTreeMap<String, String> {
                 tracing::warn!("{error}; until then Kafka's defaults hold where `settings` says nothing");
                 return BTreeMap::new();
             }
-            Err(error) => tracing::warn!("cannot read the brokers' settings yet: {error}"),
+            Err(error) => {
+                let is_unreachable = matches!(error, UpstreamError::Unreachable { .. });
+                let to_do = if is_unreachable { AS_ADVERTISED } else { "" };
+                let failure = format!("cannot read the brokers' settings yet: {error}{to_do}");
+                tracing::warn!("{failure}");
+                status.cannot_read_settings(failure);
+            }
         }
         tokio::time::sleep(pause).await;
         pause = (pause * 2).min(PAUSE_LONGEST);

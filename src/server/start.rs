@@ -107,7 +107,7 @@ impl Starting {
             ..
         } = self;
         let cluster = upstream.cluster().ready().await;
-        let broker = broker_settings::ask(&upstream).await;
+        let broker = broker_settings::ask(&upstream, &status).await;
         let built = settings::build(&broker, &config.settings).map_err(ServerError::Settings)?;
         let built = broker_settings::with_rules(&config, built);
         let built = broker_settings::with_groups(&upstream, built).await;

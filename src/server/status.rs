@@ -1,7 +1,7 @@
 //! What the running process shows on the admin side.
 
 use std::sync::atomic::{AtomicU8, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use prometheus::IntCounter;
 
@@ -20,6 +20,8 @@ pub(super) struct Status {
     pub(super) upstream: Upstream,
     store: OnceLock<Arc<StoreStats>>,
     coordinator: OnceLock<Coordinator>,
+    /// Why the brokers' settings could not be read when that was tried last.
+    settings_failure: Mutex<Option<String>>,
     listening: AtomicU8,
 }
 
@@ -30,6 +32,7 @@ impl Status {
             upstream,
             store: OnceLock::new(),
             coordinator: OnceLock::new(),
+            settings_failure: Mutex::default(),
             listening: AtomicU8::new(Listening::Bound as u8),
         }
     }
@@ -42,6 +45,10 @@ impl Status {
     /// From now on the shards are shown too; the first coordinator stays.
     pub(super) fn has_coordinator(&self, coordinator: Coordinator) {
         let _ = self.coordinator.set(coordinator);
+    }
+
+    pub(super) fn cannot_read_settings(&self, failure: String) {
+        *self.settings_failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(failure);
     }
 
     pub(super) fn set_listening(&self, listening: Listening) {
@@ -123,6 +130,11 @@ impl Subject for Status {
         Readiness {
             upstream: self.upstream_health(),
             shards: self.shards(),
+            settings_failure: self
+                .settings_failure
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .clone(),
             store_failure: self.store_failure(),
             listening: self.listening(),
         }

@@ -178,6 +178,12 @@ async fn health_is_ok_and_readiness_says_what_is_missing_until_nothing_is() {
             "listeners: bound, but not serving yet"
         ])
     );
+    running.subject.readiness.lock().expect("not poisoned").settings_failure = Some("no node answers".to_owned());
+    let (_, _, body) = get(running.address, "/readyz").await;
+    assert!(
+        body.contains("shards: how many there are is not known yet: no node answers"),
+        "{body}"
+    );
     *running.subject.readiness.lock().expect("not poisoned") = Readiness {
         upstream: UpstreamHealth {
             reachable: true,
@@ -190,6 +196,7 @@ async fn health_is_ok_and_readiness_says_what_is_missing_until_nothing_is() {
             loaded: 50,
             failed: 0,
         },
+        settings_failure: None,
         store_failure: None,
         listening: Listening::Serving,
     };

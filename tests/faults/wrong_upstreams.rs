@@ -5,8 +5,11 @@ use std::net::{SocketAddr, TcpListener};
 use std::time::{Duration, Instant};
 
 use convoke_support::convoke::Convoke;
+use convoke_support::kafka::{Kafka, Options};
+use convoke_support::network::Network;
 use convoke_support::{Result, ports};
 
+use crate::raw::Raw;
 use crate::{CONVOKE, PATIENCE, kafka, run_at, wait_for_log};
 
 /// Something that answers its first bytes with these and closes, or says nothing at all.
@@ -108,4 +111,26 @@ fn another_convoke_is_recognised_by_both() -> Result<()> {
     let refused = first.metric("convoke_request_errors_total", &["api=\"ApiVersions\""])?;
     assert!(refused >= 2.0, "{refused}");
     first.stop()
+}
+
+/// Its listener is reached by the bootstrap address, and advertised to be where nobody listens.
+#[test]
+fn a_broker_that_says_an_address_that_leads_nowhere_is_named_with_what_to_do() -> Result<()> {
+    let nowhere = format!("127.0.0.1:{}", ports::free(1)?);
+    let options = Options::new("4.4.0").set("advertised.listeners", &format!("CLIENT://{nowhere}"));
+    let kafka = Kafka::start_in(Network::Loopback, options)?;
+    let mut convoke = Convoke::launch(CONVOKE, &kafka, &[])?;
+    let said = ["WARN", &nowhere, "advertised.listeners"];
+    wait_for_log(convoke.process()?, 0, &said)?;
+    let (status, report) = convoke.get("/readyz")?;
+    assert_eq!(status, 503, "{report}");
+    assert!(
+        report.contains(&nowhere) && report.contains("advertised.listeners"),
+        "{report}"
+    );
+    // Whoever comes meanwhile is neither refused nor sent to where nobody is.
+    let mut client = Raw::connect(&convoke.bootstrap())?;
+    client.stream.set_read_timeout(Some(Duration::from_millis(300)))?;
+    assert!(client.brokers().is_err(), "nobody answers yet");
+    convoke.stop()
 }
