@@ -85,8 +85,9 @@ retention: 7
              group.consumer.max.session.timeout.ms, group.consumer.max.size, group.consumer.migration.policy, \
              group.consumer.min.assignment.interval.ms, group.consumer.min.heartbeat.interval.ms, \
              group.consumer.min.session.timeout.ms, group.consumer.regex.refresh.interval.ms, \
-             group.consumer.session.timeout.ms, group.initial.rebalance.delay.ms, group.max.session.timeout.ms, group.max.size, group.min.session.timeout.ms, \
-             offset.metadata.max.bytes, offsets.retention.check.interval.ms, offsets.retention.minutes, \
+             group.consumer.session.timeout.ms, group.coordinator.rebalance.protocols, group.initial.rebalance.delay.ms, \
+             group.max.session.timeout.ms, group.max.size, group.min.session.timeout.ms, offset.metadata.max.bytes, \
+             offsets.commit.timeout.ms, offsets.retention.check.interval.ms, offsets.retention.minutes, \
              offsets.topic.num.partitions",
             "convoke.yaml:16:1: retention: unknown key; here can stand: upstream, listen, admin, store, groups, assignors, limits, \
              drain_timeout, log, settings",
