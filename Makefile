@@ -39,10 +39,10 @@ conformance: need-rust need-java
 	$(CARGO) build --bin convoke
 	$(CARGO) run --package convoke-conformance -- $(ARGS)
 
-# Those that send requests of their own. They mostly wait, so more of them run at a time than there are processors.
+# Those that send requests of their own; they mostly wait.
 wire-conformance: need-rust need-java
 	$(CARGO) build --bin convoke
-	$(CARGO) run --package convoke-conformance -- --forks 4 wire
+	$(CARGO) run --package convoke-conformance -- wire
 
 # Everything that reads bytes under libFuzzer; ARGS="NAME SECONDS": a part of the targets' names, and how long each runs.
 fuzz: need-rust
