@@ -5,7 +5,7 @@ CARGO ?= cargo
 # Kafka's jars, the Python environment and the built test clients.
 export CONVOKE_CACHE ?= $(CURDIR)/target/test-cache
 
-.PHONY: demo test lint clients conformance wire-conformance soak fuzz bench image need-rust need-java need-clients need-haproxy
+.PHONY: demo test lint clients conformance wire-conformance differential soak fuzz bench image need-rust need-java need-clients need-haproxy
 
 # A real broker, Convoke in front of it, a producer and a group of two stock consumers.
 demo: need-rust need-java
@@ -43,6 +43,11 @@ conformance: need-rust need-java
 wire-conformance: need-rust need-java
 	$(CARGO) build --bin convoke
 	$(CARGO) run --package convoke-conformance -- wire
+
+# Random conversations with Kafka's own coordinator and with Convoke, until one differs or it is stopped. ARGS: --seed N, --count N,
+# --broker VERSION, --kind classic|consumer|mixed|offsets.
+differential: need-rust need-java
+	$(CARGO) test --test differential -- --forever $(ARGS)
 
 # Everything that reads bytes under libFuzzer; ARGS="NAME SECONDS": a part of the targets' names, and how long each runs.
 fuzz: need-rust

@@ -25,17 +25,15 @@ pub use topic_checker::TopicChecker;
 pub use waiting::{Admitted, Submitted};
 
 use crate::store::ShardId;
+use crate::wire::text::java_hash;
 
-/// The shard of a group: Kafka's own hash, over UTF-16 code units as Java has it.
+/// The shard of a group: Kafka's own hash.
 ///
 /// # Panics
 /// Never: `shards` is at least 1 by configuration, and 0 is taken as 1.
 #[must_use]
 pub fn shard_of(group_id: &str, shards: u32) -> ShardId {
-    let hash = group_id
-        .encode_utf16()
-        .fold(0_i32, |hash, unit| hash.wrapping_mul(31).wrapping_add(i32::from(unit)));
-    ShardId((hash & 0x7fff_ffff).unsigned_abs() % shards.max(1))
+    ShardId((java_hash(group_id) & 0x7fff_ffff).unsigned_abs() % shards.max(1))
 }
 
 #[cfg(test)]

@@ -30,6 +30,7 @@ mod metadata;
 mod offsets;
 mod owners;
 mod reconcile;
+mod refusal;
 mod regex;
 mod said;
 mod target;
@@ -55,7 +56,7 @@ use super::timer::GroupTimer;
 
 pub(super) use self::classic_member::{Joined, Successor, with_ids};
 pub(super) use self::fence::left;
-pub(super) use self::heartbeat::heartbeat_refusal;
+pub(super) use self::refusal::heartbeat_refusal;
 pub(super) use self::said::asked;
 pub(super) use self::validation::invalid_heartbeat;
 

@@ -20,19 +20,20 @@ use super::topics::Topics;
 /// The consumer group that a classic group becomes, with the records that make it, those that end the other not among them.
 /// The generation becomes the epoch, and everybody has what it had.
 ///
-/// # Errors
-/// Why the group cannot become one.
 pub(super) fn upgrade(
     group_id: &Text,
     classic: &ClassicGroup,
     cx: &Context<'_>,
-) -> Result<(ConsumerGroup, Vec<Record>), Hindrance> {
+) -> Result<(ConsumerGroup, Vec<Record>), Obstacle> {
     let max_size = usize::try_from(cx.settings.group_consumer_max_size).unwrap_or(0);
-    if !cx.settings.group_consumer_migration_policy.allows_upgrade()
-        || !classic.is_of_consumers()
-        || classic.size() > max_size
-    {
-        return Err(Hindrance::NotAllowed);
+    if !cx.settings.group_consumer_migration_policy.allows_upgrade() {
+        return Err(Obstacle::Policy);
+    }
+    if !classic.is_of_consumers() {
+        return Err(Obstacle::ProtocolType);
+    }
+    if classic.size() > max_size {
+        return Err(Obstacle::Size);
     }
     let immigrants = classic.emigrants().map(|emigrant| immigrant(emigrant, cx.topics));
     let members = with_what_they_hold(immigrants.collect::<Result<Vec<_>, _>>()?);
@@ -77,29 +78,33 @@ pub(super) fn upgrade(
     Ok((group, records))
 }
 
-/// Why a classic group stays one.
+/// Why a classic group cannot become a consumer group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Hindrance {
-    /// The policy, the group's protocol type or its size.
-    NotAllowed,
+pub(super) enum Obstacle {
+    Policy,
+    /// Its members are no consumers.
+    ProtocolType,
+    Size,
     /// Somebody's metadata or assignment is not what consumers write.
     Malformed,
-    /// The leader's assignor has told somebody more than partitions.
+    /// Somebody's assignment has a part that only its assignor understands.
     CustomAssignor,
 }
 
-impl Hindrance {
-    /// In Kafka's words, for who wants to join.
-    pub(super) fn message(self, group_id: &str) -> String {
-        let cannot = format!("Cannot upgrade classic group {group_id} to consumer group because");
-        match self {
-            Self::NotAllowed => format!("Group {group_id} is not a consumer group."),
-            Self::Malformed => format!("{cannot} the embedded consumer protocol is malformed."),
-            Self::CustomAssignor => format!(
-                "{cannot} an unsupported custom assignor is in use. Please refer to the documentation or switch to a default \
+impl Obstacle {
+    /// As brokers say it.
+    pub(super) fn message(self, group_id: &str) -> Text {
+        let why = match self {
+            Self::Policy => "online upgrade is disabled.",
+            Self::ProtocolType => "the group does not use the consumer embedded protocol.",
+            Self::Size => "the group size exceeds the consumer group maximum size.",
+            Self::Malformed => "the embedded consumer protocol is malformed.",
+            Self::CustomAssignor => {
+                "an unsupported custom assignor is in use. Please refer to the documentation or switch to a default \
                  assignor before re-attempting the upgrade."
-            ),
-        }
+            }
+        };
+        format!("Cannot upgrade classic group {group_id} to consumer group because {why}").into()
     }
 }
 
@@ -131,11 +136,11 @@ fn with_what_they_hold(immigrants: Vec<Immigrant>) -> Vec<(Text, Arc<ConsumerMem
     members.map(with_held).collect()
 }
 
-fn immigrant(emigrant: Emigrant, topics: &Topics) -> Result<Immigrant, Hindrance> {
-    let subscription = consumer_protocol::read_subscription(&emigrant.subscription).ok_or(Hindrance::Malformed)?;
-    let assignment = consumer_protocol::read_assignment(&emigrant.assignment).ok_or(Hindrance::Malformed)?;
+fn immigrant(emigrant: Emigrant, topics: &Topics) -> Result<Immigrant, Obstacle> {
+    let subscription = consumer_protocol::read_subscription(&emigrant.subscription).ok_or(Obstacle::Malformed)?;
+    let assignment = consumer_protocol::read_assignment(&emigrant.assignment).ok_or(Obstacle::Malformed)?;
     if assignment.has_user_data {
-        return Err(Hindrance::CustomAssignor);
+        return Err(Obstacle::CustomAssignor);
     }
     let said = ConsumerMemberValue {
         instance_id: emigrant.instance_id,

@@ -36,6 +36,13 @@ pub fn as_java(bytes: &[u8]) -> Cow<'_, str> {
     Cow::Owned(text)
 }
 
+/// The hash of a text as Java has it, over UTF-16 code units.
+#[must_use]
+pub fn java_hash(text: &str) -> i32 {
+    let units = text.encode_utf16();
+    units.fold(0_i32, |hash, unit| hash.wrapping_mul(31).wrapping_add(i32::from(unit)))
+}
+
 /// The bytes of an encoded surrogate at the front, which may be cut short.
 fn surrogate_len(bytes: &[u8]) -> Option<usize> {
     match bytes {

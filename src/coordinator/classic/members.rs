@@ -3,6 +3,7 @@
 //! The counters kept beside them (which protocol is supported by how many, how many are parked in a join) change only here,
 //! so they cannot drift from the members they count.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
@@ -10,6 +11,7 @@ use bytes::Bytes;
 use crate::coordinator::input::Ticket;
 use crate::coordinator::record::{GroupMetadataValue, MemberValue};
 use crate::coordinator::request::{JoinGroupRequest, Protocol, Text};
+use crate::wire::text::java_hash;
 
 /// One member. Its selected protocol's metadata and what [`MemberValue`] names are durable, the rest is not.
 #[derive(Debug)]
@@ -229,13 +231,11 @@ impl Members {
         (join, sync)
     }
 
-    /// Takes over what a later join of the member says about it.
+    /// Takes over what a later join of the member says about it. Its client's id and host stay those of its first, as at brokers.
     pub(super) fn update(&mut self, id: &str, request: JoinGroupRequest) {
         let Some(member) = self.get_mut(id) else {
             return;
         };
-        member.client_id = request.client_id;
-        member.client_host = request.client_host;
         member.rebalance_timeout_ms = request.rebalance_timeout_ms;
         member.session_timeout_ms = request.session_timeout_ms;
         let after = request.protocols.clone();
@@ -288,7 +288,7 @@ impl Members {
     }
 
     /// The protocol for the next generation: each member votes for the first of its own that all support. Of protocols with
-    /// equally many votes the first by name is taken.
+    /// equally many votes that one is taken which is first in Java's hash map, so that a group has the same as at a broker.
     pub(super) fn select_protocol(&self) -> Option<Text> {
         let mut votes: BTreeMap<&Text, usize> = BTreeMap::new();
         for member in self.iter() {
@@ -297,7 +297,9 @@ impl Members {
                 *votes.entry(choice).or_default() += 1;
             }
         }
-        let first_of_the_best = votes.into_iter().rev().max_by_key(|(_, votes)| *votes);
+        let first_of_the_best = votes
+            .into_iter()
+            .min_by_key(|(name, votes)| (Reverse(*votes), bucket(name)));
         first_of_the_best.map(|(name, _)| name.clone())
     }
 
@@ -351,4 +353,10 @@ impl Members {
             }
         }
     }
+}
+
+/// The place of a text in a hash map of Java that has not grown.
+fn bucket(text: &str) -> i32 {
+    let hash = java_hash(text);
+    (hash ^ (hash >> 16)) & 15
 }

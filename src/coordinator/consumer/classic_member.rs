@@ -4,7 +4,8 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::heartbeat::{Place, Refusal, max_size};
+use super::heartbeat::{Place, max_size};
+use super::refusal::Refusal;
 use super::said::Said;
 use super::{ConsumerGroup, State};
 use crate::coordinator::classic::join_refusal;

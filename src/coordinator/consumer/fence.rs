@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use super::heartbeat::Refusal;
 use super::members::Member;
+use super::refusal::Refusal;
 use super::{ConsumerGroup, epoch};
 use crate::coordinator::client_assignor::ComputedOutside;
 use crate::coordinator::context::Context;
@@ -51,15 +51,17 @@ impl ConsumerGroup {
     }
 
     fn leaving_member(&self, request: &ConsumerGroupHeartbeatRequest) -> Result<&Member, Refusal> {
-        let holder = match &request.group_instance_id {
-            Some(instance_id) => self.members.static_member(instance_id),
-            None => Some(&request.member_id),
+        let member_id = &request.member_id;
+        let Some(instance_id) = &request.group_instance_id else {
+            let member = self.members.get(member_id);
+            return member.ok_or_else(|| Refusal::no_member(member_id, &self.id));
         };
-        let member = holder.and_then(|holder| self.members.get(holder));
-        let member = member.ok_or(ErrorCode::UNKNOWN_MEMBER_ID)?;
-        match member.id == request.member_id {
-            true => Ok(member),
-            false => Err(ErrorCode::FENCED_INSTANCE_ID.into()),
+        let holder = self.members.static_member(instance_id);
+        let holder = holder.and_then(|holder| self.members.get(holder));
+        let holder = holder.ok_or_else(|| Refusal::no_instance(instance_id))?;
+        match holder.id == *member_id {
+            true => Ok(holder),
+            false => Err(Refusal::fenced_instance(member_id, instance_id, &holder.id)),
         }
     }
 

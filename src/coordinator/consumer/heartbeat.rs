@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::members::{Member, metadata_bytes};
 use super::reconcile::{MustRejoin, Step};
+use super::refusal::Refusal;
 use super::said::{Said, regex_of};
 use super::{ConsumerGroup, epoch, member_epoch};
 use crate::coordinator::client_assignor::{Asking, ComputedOutside};
@@ -18,34 +19,6 @@ use crate::coordinator::request::{
 use crate::coordinator::settings::Settings;
 use crate::coordinator::timer::GroupTimer;
 use crate::wire::error_code::ErrorCode;
-
-/// A heartbeat that is refused.
-#[derive(Debug)]
-pub(super) struct Refusal {
-    pub(super) error: ErrorCode,
-    pub(super) message: Option<Text>,
-}
-
-impl From<ErrorCode> for Refusal {
-    fn from(error: ErrorCode) -> Self {
-        Self { error, message: None }
-    }
-}
-
-impl Refusal {
-    pub(super) fn response(self) -> Response {
-        heartbeat_refusal(self.error, self.message)
-    }
-}
-
-/// The answer to a heartbeat that is refused.
-pub(in crate::coordinator) fn heartbeat_refusal(error: ErrorCode, error_message: Option<Text>) -> Response {
-    Response::ConsumerGroupHeartbeat(ConsumerGroupHeartbeatResponse {
-        error,
-        error_message,
-        ..ConsumerGroupHeartbeatResponse::bare(None, 0)
-    })
-}
 
 /// Where a heartbeat's member stands in the group.
 #[derive(Debug, PartialEq, Eq)]
@@ -143,10 +116,7 @@ impl ConsumerGroup {
         }
         let message =
             format!("The metadata of all members' assignors is {all} bytes long, at most {limit} are allowed.");
-        Err(Refusal {
-            error: ErrorCode::INVALID_REQUEST,
-            message: Some(message.into()),
-        })
+        Err(Refusal::new(ErrorCode::INVALID_REQUEST, message))
     }
 
     /// The id of a member that does not make its own (v0). A static one that returns has none of its former self's.
@@ -162,20 +132,17 @@ impl ConsumerGroup {
         if !is_known && holder.is_none() && self.members.len() >= max_size(cx.settings) {
             let message = format!(
                 "The consumer group has reached its maximum capacity of {} members.",
-                self.members.len()
+                max_size(cx.settings)
             );
-            return Err(Refusal {
-                error: ErrorCode::GROUP_MAX_SIZE_REACHED,
-                message: Some(message.into()),
-            });
+            return Err(Refusal::new(ErrorCode::GROUP_MAX_SIZE_REACHED, message));
         }
-        if request.group_instance_id.is_some() {
-            return self.place_of_static(request, holder);
+        if let Some(instance_id) = &request.group_instance_id {
+            return self.place_of_static(request, instance_id, holder);
         }
         let Some(member) = self.members.get(member_id) else {
             return match request.member_epoch {
                 epoch::JOIN => Ok(Place::New),
-                _ => Err(ErrorCode::UNKNOWN_MEMBER_ID.into()),
+                _ => Err(Refusal::no_member(member_id, &self.id)),
             };
         };
         member_epoch::check(member, request.member_epoch, request.topic_partitions.as_ref())?;
@@ -187,6 +154,7 @@ impl ConsumerGroup {
     fn place_of_static(
         &self,
         request: &ConsumerGroupHeartbeatRequest,
+        instance_id: &Text,
         holder: Option<&Text>,
     ) -> Result<Place, Refusal> {
         let member_id = &request.member_id;
@@ -195,13 +163,13 @@ impl ConsumerGroup {
             return match (joins, self.members.contains(member_id)) {
                 (true, true) => Ok(Place::Known),
                 (true, false) => Ok(Place::New),
-                (false, _) => Err(ErrorCode::UNKNOWN_MEMBER_ID.into()),
+                (false, _) => Err(Refusal::no_instance(instance_id)),
             };
         };
         let is_itself = holder.id == *member_id;
         if !joins {
             if !is_itself {
-                return Err(ErrorCode::FENCED_INSTANCE_ID.into());
+                return Err(Refusal::fenced_instance(member_id, instance_id, &holder.id));
             }
             member_epoch::check(holder, request.member_epoch, request.topic_partitions.as_ref())?;
             return Ok(Place::Known);
@@ -211,7 +179,7 @@ impl ConsumerGroup {
             // It did not hear the answer to its join, or returns with the id it had.
             (true, _) => Ok(Place::Known),
             (false, true) => Ok(Place::Instead(holder.id.clone())),
-            (false, false) => Err(ErrorCode::UNRELEASED_INSTANCE_ID.into()),
+            (false, false) => Err(Refusal::unreleased_instance(member_id, instance_id, &holder.id)),
         }
     }
 
@@ -283,7 +251,7 @@ impl ConsumerGroup {
         cx: &mut Context<'_>,
     ) -> Result<bool, Refusal> {
         let Some(member) = self.members.get(member_id) else {
-            return Err(ErrorCode::UNKNOWN_MEMBER_ID.into());
+            return Err(Refusal::no_member(member_id, &self.id));
         };
         if !subscription_changed && member.has_settled(self.target_epoch) {
             return Ok(false);
@@ -299,7 +267,7 @@ impl ConsumerGroup {
             is_subscribed: &|topic_id| self.is_member_subscribed_to(member, topic_id, cx.topics),
             is_free: &|partition| self.owners.is_free_for(member_id, partition),
         };
-        let next = step.run().map_err(|MustRejoin| ErrorCode::FENCED_MEMBER_EPOCH)?;
+        let next = step.run().map_err(|MustRejoin| Refusal::unknown_state())?;
         let Some(next) = next else {
             return Ok(false);
         };

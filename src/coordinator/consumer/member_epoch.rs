@@ -2,12 +2,12 @@
 
 use super::epoch;
 use super::members::Member;
+use super::refusal::Refusal;
 use crate::coordinator::partitions::Partitions;
-use crate::wire::error_code::ErrorCode;
 
 /// A member may always begin anew. An epoch that is one behind comes from a member that did not hear the last answer: it is
 /// taken if the member owns nothing that it has not been given.
-pub(super) fn check(member: &Member, received: i32, owned: Option<&Partitions>) -> Result<(), ErrorCode> {
+pub(super) fn check(member: &Member, received: i32, owned: Option<&Partitions>) -> Result<(), Refusal> {
     let current = &member.current;
     if received == epoch::JOIN || received == current.member_epoch {
         return Ok(());
@@ -17,6 +17,6 @@ pub(super) fn check(member: &Member, received: i32, owned: Option<&Partitions>) 
         && owned.is_some_and(|owned| owned.is_subset_of(current.assigned.partitions()));
     match missed_the_answer {
         true => Ok(()),
-        false => Err(ErrorCode::FENCED_MEMBER_EPOCH),
+        false => Err(Refusal::wrong_epoch(received, current.member_epoch)),
     }
 }

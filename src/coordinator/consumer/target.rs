@@ -9,7 +9,7 @@ use std::sync::Arc;
 use uuid::Uuid;
 
 use super::ConsumerGroup;
-use super::heartbeat::heartbeat_refusal;
+use super::refusal::heartbeat_refusal;
 use crate::coordinator::assignor::{Assignor, AssignorError, GroupSpec, MemberSpec};
 use crate::coordinator::client_assignor::{Choice, Computable, ComputedOutside};
 use crate::coordinator::context::Context;

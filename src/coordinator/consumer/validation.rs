@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use super::epoch;
-use super::heartbeat::heartbeat_refusal;
 use super::members::metadata_bytes;
+use super::refusal::heartbeat_refusal;
 use crate::coordinator::client_assignor::ASSIGNORS_MAX;
 use crate::coordinator::request::{ClientAssignor, ConsumerGroupHeartbeatRequest, Response, Text};
 use crate::coordinator::settings::Settings;

@@ -42,29 +42,30 @@ impl Groups {
         }
         match self.consumer_group_for(&request, cx) {
             Ok((group, records)) => self.join_first(ticket, request, group, records, cx),
-            Err(message) => cx.reply(
-                ticket,
-                heartbeat_refusal(ErrorCode::GROUP_ID_NOT_FOUND, Some(message.into())),
-            ),
+            Err(message) => cx.reply(ticket, heartbeat_refusal(ErrorCode::GROUP_ID_NOT_FOUND, Some(message))),
         }
     }
 
-    /// The consumer group that a join makes, or makes of a classic one, and the records that do; or why there is none, in
-    /// Kafka's words.
+    /// The consumer group that a join makes, or makes of a classic one, and the records that do; or why there is none.
     fn consumer_group_for(
         &self,
         request: &ConsumerGroupHeartbeatRequest,
         cx: &Context<'_>,
-    ) -> Result<(ConsumerGroup, Vec<Record>), String> {
+    ) -> Result<(ConsumerGroup, Vec<Record>), Text> {
         let group_id = &request.group_id;
-        match self.groups.get(group_id) {
-            Some(Group::Classic(classic)) if request.is_join() && classic.size() > 0 => {
-                migration::upgrade(group_id, classic, cx).map_err(|hindrance| hindrance.message(group_id))
+        if !request.is_join() {
+            return Err(match self.groups.get(group_id) {
+                Some(_) => format!("Group {group_id} is not a consumer group."),
+                None if request.member_epoch < 0 => format!("Group {group_id} not found."),
+                None => format!("Consumer group {group_id} not found."),
             }
-            _ if request.is_join() => Ok((ConsumerGroup::new(group_id.clone()), Vec::new())),
-            Some(_) => Err(format!("Group {group_id} is not a consumer group.")),
-            None if request.member_epoch < 0 => Err(format!("Group {group_id} not found.")),
-            None => Err(format!("Consumer group {group_id} not found.")),
+            .into());
+        }
+        match self.groups.get(group_id) {
+            Some(Group::Classic(classic)) if classic.size() > 0 => {
+                migration::upgrade(group_id, classic, cx).map_err(|obstacle| obstacle.message(group_id))
+            }
+            _ => Ok((ConsumerGroup::new(group_id.clone()), Vec::new())),
         }
     }
 

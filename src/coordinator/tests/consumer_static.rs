@@ -47,6 +47,33 @@ fn a_static_member_that_returns_has_its_partitions_at_once() {
 }
 
 #[test]
+fn who_is_refused_is_told_why_in_the_words_of_a_broker() {
+    let mut test = shard();
+    test.beat(static_join_of("a", "i"));
+    let mut said = |request| test.beat(request).error_message.expect("a message").to_string();
+    let owned = "cannot join the group because the instance id is owned by a member.";
+    assert_eq!(
+        said(static_join_of("c", "i")),
+        format!("Static member c with instance id i {owned}")
+    );
+    let fenced = "Static member c with instance id i was fenced by member a.";
+    assert_eq!(said(static_beat("c", "i", 2)), fenced);
+    assert_eq!(said(static_beat("c", "i", -1)), fenced);
+    assert_eq!(said(static_beat("c", "k", 2)), "Instance id k is unknown.");
+    assert_eq!(said(static_beat("c", "k", -2)), "Instance id k is unknown.");
+    assert_eq!(said(beat_of("c", 2)), "Member c is not a member of group g.");
+    assert_eq!(said(beat_of("c", -1)), "Member c is not a member of group g.");
+    let epochs = |comparison: &str, epoch: i32| {
+        format!(
+            "The consumer group member has a {comparison} member epoch ({epoch}) than the one known by the group \
+             coordinator (2). The member must abandon all its partitions and rejoin."
+        )
+    };
+    assert_eq!(said(static_beat("a", "i", 3)), epochs("greater", 3));
+    assert_eq!(said(static_beat("a", "i", 1)), epochs("smaller", 1));
+}
+
+#[test]
 fn a_static_member_that_does_not_return_is_taken_out() {
     // Scenario 99.
     let mut test = shard();

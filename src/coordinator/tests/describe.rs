@@ -6,6 +6,25 @@ use crate::coordinator::request::{DescribedMember, JoinGroupRequest, MemberView}
 use crate::wire::error_code::ErrorCode;
 
 #[test]
+fn a_member_keeps_the_client_that_it_came_with_first() {
+    let mut test = GroupTest::new();
+    let ids = test.stable_group(1);
+    let before = test.describe().members[0].clone();
+    let elsewhere = JoinGroupRequest {
+        client_id: "another".into(),
+        client_host: "/10.9.8.7".into(),
+        ..join_as(&ids[0])
+    };
+    let ticket = test.join(elsewhere);
+    assert_eq!(test.joined(ticket).generation_id, 2);
+    let after = test.describe().members[0].clone();
+    assert_eq!(
+        (after.client_id, after.client_host),
+        (before.client_id, before.client_host)
+    );
+}
+
+#[test]
 fn a_stable_group_is_described_with_protocol_metadata_and_assignments() {
     let mut test = GroupTest::new();
     let ids = test.form(vec![old_join(), static_join("i")]);

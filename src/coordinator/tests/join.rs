@@ -193,13 +193,21 @@ fn the_members_vote_for_the_protocol_and_the_leader_gets_the_metadata_for_it() {
 }
 
 #[test]
-fn with_equal_votes_the_first_protocol_by_name_is_taken() {
+fn with_equal_votes_the_protocol_is_that_which_a_broker_takes() {
     // 13
-    let mut test = GroupTest::new();
-    let first = test.join(preferences(&["roundrobin", "range"]));
-    test.join(preferences(&["range", "roundrobin"]));
-    test.advance_ms(2 * INITIAL_DELAY_MS);
-    assert_eq!(test.joined(first).protocol_name.as_deref(), Some("range"));
+    for (one, other, taken) in [
+        ("roundrobin", "range", "range"),
+        ("cooperative-sticky", "range", "range"),
+        ("cooperative-sticky", "roundrobin", "roundrobin"),
+        ("range", "sticky", "sticky"),
+        ("default", "sessioned", "default"),
+    ] {
+        let mut test = GroupTest::new();
+        let first = test.join(preferences(&[one, other]));
+        test.join(preferences(&[other, one]));
+        test.advance_ms(2 * INITIAL_DELAY_MS);
+        assert_eq!(test.joined(first).protocol_name.as_deref(), Some(taken));
+    }
 }
 
 #[test]

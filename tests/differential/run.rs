@@ -1,0 +1,255 @@
+//! Which conversations are held, how many at a time, and what is said about them.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use convoke_support::Result;
+
+use crate::accepted::ACCEPTED;
+use crate::conversation::{End, Held, hold};
+use crate::generate::{self, Conversation, Kind};
+use crate::scripts;
+use crate::shrink::shrink;
+use crate::transcript;
+use crate::world::World;
+
+/// The brokers before and after the coordinator was rewritten.
+const BROKERS: [&str; 2] = ["3.8.1", "4.4.0"];
+/// Random conversations of each kind in the fixed set.
+const FIXED: u64 = 150;
+/// How often an endless run says how far it is.
+const PROGRESS: Duration = Duration::from_secs(10);
+/// Differences after which a run stops.
+const ENOUGH: usize = 10;
+
+/// What to run.
+#[derive(Debug)]
+pub struct Plan {
+    brokers: Vec<String>,
+    kinds: Vec<Kind>,
+    first_seed: u64,
+    /// Random conversations of each kind; `None`: without end.
+    count: Option<u64>,
+    /// Whether this is the fixed set, which has to meet every accepted difference.
+    is_fixed: bool,
+}
+
+impl Plan {
+    pub fn from_arguments(arguments: &[String]) -> Result<Self> {
+        let mut plan = Self {
+            brokers: BROKERS.map(str::to_owned).to_vec(),
+            kinds: Kind::ALL.to_vec(),
+            first_seed: 1,
+            count: Some(FIXED),
+            is_fixed: true,
+        };
+        let mut arguments = arguments.iter();
+        while let Some(argument) = arguments.next() {
+            let mut value = || arguments.next().ok_or_else(|| format!("{argument} wants a value"));
+            match argument.as_str() {
+                "--forever" => {
+                    plan.count = None;
+                    plan.first_seed = u64::try_from(SystemTime::now().duration_since(UNIX_EPOCH)?.as_millis())?;
+                }
+                "--seed" => plan.first_seed = value()?.parse()?,
+                "--count" => plan.count = Some(value()?.parse()?),
+                "--broker" => plan.brokers = vec![value()?.clone()],
+                "--kind" => {
+                    let name = value()?;
+                    plan.kinds = vec![Kind::by_name(name).ok_or_else(|| format!("no kind {name}"))?];
+                }
+                // What cargo passes on to every test.
+                other if other.starts_with("--") => return Err(format!("unknown argument {other}").into()),
+                _ => {}
+            }
+            plan.is_fixed = false;
+        }
+        Ok(plan)
+    }
+}
+
+/// Runs the plan and prints what came of it.
+pub async fn run(plan: &Plan) -> Result<()> {
+    let tally = Tally::default();
+    for broker in &plan.brokers {
+        let world = World::start(broker).await?;
+        let kinds: Vec<Kind> = plan
+            .kinds
+            .iter()
+            .copied()
+            .filter(|kind| !world.is_old() || kind.is_old())
+            .collect();
+        let run = Run {
+            plan,
+            world: &world,
+            kinds,
+            tally: &tally,
+            next: AtomicU64::new(0),
+            began: Instant::now(),
+            said: Mutex::new(Instant::now()),
+        };
+        run.scripts().await?;
+        run.random().await?;
+        run.say_progress();
+    }
+    tally.verdict(plan)
+}
+
+/// What came of all conversations.
+#[derive(Debug, Default)]
+struct Tally {
+    /// Conversations of each broker and kind, and how many requests each side had in them.
+    held: Mutex<BTreeMap<String, (u64, usize)>>,
+    met: Mutex<BTreeMap<&'static str, u64>>,
+    differences: Mutex<Vec<String>>,
+    /// Differences that a second conversation of the same words did not have.
+    unsteady: Mutex<Vec<String>>,
+}
+
+struct Run<'a> {
+    plan: &'a Plan,
+    world: &'a World,
+    kinds: Vec<Kind>,
+    tally: &'a Tally,
+    next: AtomicU64,
+    began: Instant,
+    said: Mutex<Instant>,
+}
+
+impl Run<'_> {
+    async fn scripts(&self) -> Result<()> {
+        for script in scripts::all(self.world.is_old()) {
+            self.hold("scripts", script.name, &script.conversation).await?;
+        }
+        Ok(())
+    }
+
+    /// Random conversations, several at a time.
+    async fn random(&self) -> Result<()> {
+        tokio::try_join!(self.work(), self.work(), self.work(), self.work())?;
+        Ok(())
+    }
+
+    async fn work(&self) -> Result<()> {
+        let kinds = u64::try_from(self.kinds.len())?;
+        loop {
+            let number = self.next.fetch_add(1, Ordering::Relaxed);
+            let count = self.plan.count.map(|count| count * kinds);
+            if count.is_some_and(|count| number >= count) || self.tally.has_enough() {
+                return Ok(());
+            }
+            let kind = self.kinds[usize::try_from(number % kinds)?];
+            let seed = self.plan.first_seed + number / kinds;
+            let conversation = generate::conversation(kind, &self.world.versions, seed);
+            self.hold(kind.name(), &format!("seed {seed}"), &conversation).await?;
+            self.say_progress_at_times();
+        }
+    }
+
+    async fn hold(&self, kind: &str, name: &str, conversation: &Conversation) -> Result<()> {
+        let Conversation { placement, steps } = conversation;
+        let token = format!("{kind}-{}", name.replace(' ', "-"));
+        let held = hold(self.world, &token, *placement, steps)
+            .await
+            .map_err(|error| format!("{kind}, {name}: {error}"))?;
+        self.tally.note(self.world.kafka.version(), kind, &held);
+        if !matches!(held.end, End::Differs) {
+            return Ok(());
+        }
+        let what = format!("Kafka {}, {kind}, {name}", self.world.kafka.version());
+        match shrink(self.world, &token, *placement, steps).await? {
+            Some(shrunk) => {
+                let shown = transcript::show(&shrunk.steps, &shrunk.held.turns);
+                self.tally.differs(format!("{what} differ:\n{shown}"));
+            }
+            None => {
+                let shown = transcript::show(steps, &held.turns);
+                self.tally
+                    .is_unsteady(format!("{what} differed once, and then not:\n{shown}"));
+            }
+        }
+        Ok(())
+    }
+
+    fn say_progress_at_times(&self) {
+        let mut said = locked(&self.said);
+        if said.elapsed() >= PROGRESS {
+            *said = Instant::now();
+            self.say_progress();
+        }
+    }
+
+    fn say_progress(&self) {
+        let done = self.next.load(Ordering::Relaxed);
+        println!(
+            "Kafka {}: {done} random conversations from seed {} on, {:.0} a minute, {}",
+            self.world.kafka.version(),
+            self.plan.first_seed,
+            done as f64 * 60.0 / self.began.elapsed().as_secs_f64(),
+            self.tally.found()
+        );
+    }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Tally {
+    fn note(&self, broker: &str, kind: &str, held: &Held) {
+        let answers = held.turns.iter().map(|turn| turn.answers[0].len());
+        let mut counts = locked(&self.held);
+        let (conversations, requests) = counts.entry(format!("Kafka {broker}, {kind}")).or_default();
+        *conversations += 1;
+        *requests += answers.sum::<usize>();
+        for name in &held.met {
+            *locked(&self.met).entry(name).or_default() += 1;
+        }
+    }
+
+    fn differs(&self, shown: String) {
+        println!("{shown}");
+        locked(&self.differences).push(shown);
+    }
+
+    fn is_unsteady(&self, shown: String) {
+        println!("{shown}");
+        locked(&self.unsteady).push(shown);
+    }
+
+    fn has_enough(&self) -> bool {
+        locked(&self.differences).len() >= ENOUGH
+    }
+
+    fn found(&self) -> String {
+        let (differences, unsteady) = (locked(&self.differences).len(), locked(&self.unsteady).len());
+        format!("{differences} differ, {unsteady} differed once")
+    }
+
+    /// Prints what was held, and is an error if that is not as it should be.
+    fn verdict(&self, plan: &Plan) -> Result<()> {
+        for (what, (conversations, requests)) in &*locked(&self.held) {
+            println!("{what}: {conversations} conversations, {requests} answers compared");
+        }
+        let met = locked(&self.met);
+        for accepted in ACCEPTED {
+            let times = met.get(accepted.name).copied().unwrap_or(0);
+            println!("accepted {times} times: {} ({})", accepted.name, accepted.reason);
+        }
+        println!("{}", self.found());
+        let never: Vec<&str> = ACCEPTED
+            .iter()
+            .map(|accepted| accepted.name)
+            .filter(|name| !met.contains_key(name))
+            .collect();
+        if plan.is_fixed && !never.is_empty() {
+            return Err(format!("differences that are accepted and that nothing has: {never:?}").into());
+        }
+        if locked(&self.differences).is_empty() {
+            return Ok(());
+        }
+        Err("conversations differ, see above".into())
+    }
+}

@@ -1,0 +1,175 @@
+//! Groups of the consumer protocol, and groups that change their protocol.
+
+use super::classic::{describe, heartbeat, join_for, sync, two};
+use super::{Script, says, script};
+use crate::step::{Ask, Beat, Group, Id, Instance, Owned, Round, Step};
+
+const REBALANCE_MS: i32 = 60_000;
+
+pub fn all() -> Vec<Script> {
+    vec![
+        script("a pattern", pattern()),
+        script("a static member joins twice", joins_twice()),
+        script("a static member comes back", comes_back()),
+        script("a group goes to the consumer protocol and back", there_and_back()),
+        script("an empty group changes its protocol", empty()),
+    ]
+}
+
+/// Members of odd numbers are static.
+fn silent(actor: usize) -> Beat {
+    Beat {
+        id: Id::Chosen,
+        instance: if actor % 2 == 1 { Instance::Own } else { Instance::None },
+        epoch: Round::Own,
+        rack: None,
+        rebalance_ms: -1,
+        topics: None,
+        regex: None,
+        assignor: Some("range"),
+        owned: Owned::Unsaid,
+    }
+}
+
+fn beat(actor: usize, beat: Beat) -> Step {
+    says(actor, 1, Ask::Beat(beat))
+}
+
+fn joining(actor: usize) -> Beat {
+    Beat {
+        epoch: Round::Exactly(0),
+        rebalance_ms: REBALANCE_MS,
+        topics: Some(vec!["three"]),
+        owned: Owned::Nothing,
+        ..silent(actor)
+    }
+}
+
+fn first(actor: usize) -> Step {
+    beat(actor, joining(actor))
+}
+
+fn acknowledge(actor: usize) -> Step {
+    beat(
+        actor,
+        Beat {
+            id: Id::Own,
+            owned: Owned::Told,
+            ..silent(actor)
+        },
+    )
+}
+
+fn leave(actor: usize, epoch: i32) -> Step {
+    beat(
+        actor,
+        Beat {
+            id: Id::Own,
+            epoch: Round::Exactly(epoch),
+            ..silent(actor)
+        },
+    )
+}
+
+fn describe_consumers() -> Step {
+    let ask = Ask::DescribeConsumers {
+        groups: vec![Group::Known(0)],
+        operations: false,
+    };
+    says(4, 1, ask)
+}
+
+fn pattern() -> Vec<Step> {
+    let with_pattern = Beat {
+        topics: None,
+        regex: Some("t.*"),
+        ..joining(0)
+    };
+    vec![beat(0, with_pattern), acknowledge(0), describe_consumers()]
+}
+
+fn joins_twice() -> Vec<Step> {
+    vec![first(1), first(1), describe_consumers()]
+}
+
+fn comes_back() -> Vec<Step> {
+    let with_another_id = |actor| {
+        beat(
+            actor,
+            Beat {
+                id: Id::ChosenAnew,
+                ..joining(actor)
+            },
+        )
+    };
+    vec![
+        first(1),
+        first(3),
+        acknowledge(1),
+        acknowledge(3),
+        with_another_id(1),
+        leave(1, -2),
+        describe_consumers(),
+        acknowledge(3),
+        with_another_id(1),
+        acknowledge(1),
+        describe_consumers(),
+        acknowledge(3),
+        leave(3, -1),
+        describe_consumers(),
+    ]
+}
+
+fn there_and_back() -> Vec<Step> {
+    let long = |actor, id| join_for(actor, 5, id, Instance::Own, REBALANCE_MS, REBALANCE_MS);
+    let rejoin = |actor| long(actor, Id::Own);
+    let mut steps = two(long(0, Id::Empty), long(1, Id::Empty), rejoin(0));
+    steps.extend([first(3), describe(), describe_consumers()]);
+    for _ in 0..3 {
+        steps.extend([
+            heartbeat(0),
+            rejoin(0),
+            sync(0),
+            heartbeat(1),
+            rejoin(1),
+            sync(1),
+            acknowledge(3),
+            describe_consumers(),
+        ]);
+    }
+    steps.extend([leave(3, -1), describe(), describe_consumers()]);
+    steps.extend([
+        heartbeat(0),
+        heartbeat(1),
+        rejoin(0),
+        rejoin(1),
+        sync(0),
+        sync(1),
+        describe(),
+    ]);
+    steps
+}
+
+fn empty() -> Vec<Step> {
+    let dynamic = |actor, id| join_for(actor, 5, id, Instance::None, REBALANCE_MS, REBALANCE_MS);
+    vec![
+        first(0),
+        leave(0, -1),
+        describe(),
+        describe_consumers(),
+        dynamic(2, Id::Empty),
+        dynamic(2, Id::Own),
+        sync(2),
+        describe(),
+        says(
+            2,
+            5,
+            Ask::Leave {
+                members: vec![(Id::Own, Instance::None)],
+            },
+        ),
+        describe(),
+        first(0),
+        describe_consumers(),
+    ]
+}
