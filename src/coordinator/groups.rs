@@ -286,15 +286,22 @@ impl Groups {
     }
 
     pub(super) fn describe(&self, group_id: &Text) -> DescribeGroupResponse {
-        let described = self.groups.get(group_id).and_then(Group::describe);
-        described.unwrap_or_else(|| DescribeGroupResponse {
-            error: ErrorCode::NONE,
-            group_id: group_id.clone(),
-            state: DEAD.into(),
-            protocol_type: "".into(),
-            protocol_name: "".into(),
-            members: Vec::new(),
-        })
+        let group = self.groups.get(group_id);
+        let why_not = match group {
+            Some(_) => "is not a classic group",
+            None => "not found",
+        };
+        group
+            .and_then(Group::describe)
+            .unwrap_or_else(|| DescribeGroupResponse {
+                error: ErrorCode::NONE,
+                error_message: Some(format!("Group {group_id} {why_not}.").into()),
+                group_id: group_id.clone(),
+                state: DEAD.into(),
+                protocol_type: "".into(),
+                protocol_name: "".into(),
+                members: Vec::new(),
+            })
     }
 
     pub(super) fn describe_consumer(&self, group_id: &Text, cx: &Context<'_>) -> ConsumerGroupDescribeResponse {

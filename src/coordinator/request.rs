@@ -320,10 +320,12 @@ pub struct OffsetDeleteResponse {
     pub topics: Vec<(Text, Vec<(i32, ErrorCode)>)>,
 }
 
-/// One described group. An absent one has state "Dead"; the handler makes v6's GROUP_ID_NOT_FOUND of it.
+/// One described group. One that is absent, or no classic group, has state "Dead"; the handler makes v6's GROUP_ID_NOT_FOUND of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DescribeGroupResponse {
     pub error: ErrorCode,
+    /// Which of the two it is.
+    pub error_message: Option<Text>,
     pub group_id: Text,
     pub state: Text,
     pub protocol_type: Text,

@@ -117,6 +117,7 @@ fn to_wire(call: &Call<'_>, group: &core::DescribeGroupResponse) -> DescribedGro
     let described = DescribedGroup::default()
         .with_group_id(wire(&group.group_id).into())
         .with_error_code(group.error.0)
+        .with_error_message(optional_wire(group.error_message.as_ref()))
         .with_group_state(wire(&group.state))
         .with_protocol_type(wire(&group.protocol_type))
         .with_protocol_data(wire(&group.protocol_name))
@@ -128,9 +129,13 @@ fn to_wire(call: &Call<'_>, group: &core::DescribeGroupResponse) -> DescribedGro
 /// Fits a described group to what the client's version says.
 fn in_version(call: &Call<'_>, mut group: DescribedGroup) -> DescribedGroup {
     let is_absent = group.error_code == ErrorCode::NONE.0 && group.group_state.as_str() == DEAD;
-    if is_absent && call.version >= NOT_FOUND_SINCE {
+    if call.version < NOT_FOUND_SINCE {
+        group.error_message = None;
+    } else if is_absent {
         group.error_code = ErrorCode::GROUP_ID_NOT_FOUND.0;
-        group.error_message = Some(wire(&format!("Group {} not found.", group.group_id.as_str())));
+        let message = group.error_message.take();
+        let not_found = || wire(&format!("Group {} not found.", group.group_id.as_str()));
+        group.error_message = Some(message.unwrap_or_else(not_found));
         group.authorized_operations = NO_OPERATIONS;
     }
     group

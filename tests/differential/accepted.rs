@@ -1,7 +1,9 @@
 //! Differences that stay, each with its reason. One that no conversation meets any more is reported, so that the list stays true.
 
+use std::collections::BTreeSet;
+
 use crate::conversation::Turn;
-use crate::step::{Ask, Id, Round, Step};
+use crate::step::{Ask, Id, Named, Offset, Round, Step};
 
 /// One kind of difference.
 #[derive(Debug)]
@@ -72,12 +74,61 @@ impl Seen<'_> {
         joins.next().flatten().is_some_and(|answer| has_error(answer, 79))
     }
 
-    /// Whether Convoke answered an earlier request on the same connection that the broker did not answer.
-    fn is_behind_what_kafka_forgot(&self) -> bool {
-        let lane = |step: usize| self.steps.get(step).map(|step| step.lane);
-        let answered = |side: usize| self.turns.iter().flat_map(move |turn| turn.answers[side].keys());
-        let mut earlier = answered(1).filter(|step| **step < self.step && lane(**step) == lane(self.step));
-        earlier.any(|step| !answered(0).any(|answered| answered == step))
+    /// Whether a member of a consumer group left, and no other was heard since, or only one that joined.
+    fn is_before_the_next_target(&self) -> bool {
+        let (mut is_before, mut has_parted) = (false, false);
+        for turn in self.turns {
+            let answer = turn.answers[0].get(&turn.step);
+            if turn.step == self.step || !answer.is_some_and(|answer| has_error(answer, 0)) {
+                continue;
+            }
+            match self.steps.get(turn.step).map(|step| &step.ask) {
+                Some(Ask::Leave { .. }) => is_before = true,
+                Some(Ask::Beat(beat)) if matches!(beat.epoch, Round::Exactly(..0)) => is_before = true,
+                Some(Ask::Beat(beat)) if beat.epoch != Round::Exactly(0) => is_before = false,
+                Some(Ask::Beat(_) | Ask::Join { .. }) => has_parted |= is_before && self.is_of_uniform(),
+                _ => {}
+            }
+        }
+        let is_downgraded = self
+            .broker
+            .is_some_and(|broker| broker.contains("\"PreparingRebalance\""));
+        (is_before || has_parted) && self.is_of_consumers() && !is_downgraded
+    }
+
+    /// Whether a consumer left a group of classic members, and they differ in their generation.
+    fn is_after_a_way_back(&self) -> bool {
+        let has_left = self.turns.iter().any(|turn| {
+            let step = self.steps.get(turn.step).map(|step| &step.ask);
+            let leaves = matches!(step, Some(Ask::Beat(beat)) if matches!(beat.epoch, Round::Exactly(..0)));
+            let leaves = leaves || matches!(step, Some(Ask::Leave { .. }));
+            leaves
+                && turn.answers[0]
+                    .get(&turn.step)
+                    .is_some_and(|answer| has_error(answer, 0))
+        });
+        let is_mixed = self.is_of_consumers() && self.steps.iter().any(|step| matches!(step.ask, Ask::Join { .. }));
+        let is_of_generations = [self.broker, self.convoke]
+            .into_iter()
+            .flatten()
+            .any(|answer| has_error(answer, 22));
+        let differs_so = same_without(self, &["generation_id", "leader", "members"])
+            || (is_of_generations
+                && same_without(self, &["error_code", "protocol_type", "protocol_name", "assignment"]));
+        has_left && is_mixed && differs_so
+    }
+
+    fn is_of_uniform(&self) -> bool {
+        let mut beats = self.steps.iter().filter_map(|step| match &step.ask {
+            Ask::Beat(beat) => Some(beat),
+            _ => None,
+        });
+        beats.any(|beat| beat.assignor == Some("uniform"))
+    }
+
+    /// Whether somebody spoke the consumer protocol.
+    fn is_of_consumers(&self) -> bool {
+        self.steps.iter().any(|step| matches!(step.ask, Ask::Beat(_)))
     }
 
     /// Convoke answers with this error what the broker does not answer.
@@ -120,6 +171,57 @@ fn without<'a>(answer: &'a str, fields: &[&str]) -> Vec<&'a str> {
     kept
 }
 
+/// A description without the lines about assignments.
+fn without_assignments(answer: &str) -> Vec<&str> {
+    answer
+        .lines()
+        .filter(|line| !line.starts_with("assignment of"))
+        .collect()
+}
+
+/// Whether it is about offsets, and names a topic or partition twice, or a topic without partitions.
+fn names_oddly(ask: &Ask) -> bool {
+    let named: Named = match ask {
+        Ask::Commit { topics, .. } => {
+            let partitions = |offsets: &Vec<Offset>| offsets.iter().map(|offset| offset.partition).collect();
+            topics
+                .iter()
+                .map(|(topic, offsets)| (*topic, partitions(offsets)))
+                .collect()
+        }
+        Ask::Fetch { topics, groups, .. } => {
+            let groups_once = groups
+                .iter()
+                .enumerate()
+                .all(|(at, group)| !groups[..at].contains(group));
+            match topics {
+                _ if !groups_once => return true,
+                Some(topics) => topics.clone(),
+                None => return false,
+            }
+        }
+        Ask::DeleteOffsets { topics } => topics.clone(),
+        _ => return false,
+    };
+    let is_without = named.iter().any(|(_, partitions)| partitions.is_empty());
+    let all: Vec<(&str, i32)> = named
+        .iter()
+        .flat_map(|(topic, partitions)| partitions.iter().map(|partition| (*topic, *partition)))
+        .collect();
+    let topics: BTreeSet<&str> = named.iter().map(|(topic, _)| *topic).collect();
+    let once: BTreeSet<(&str, i32)> = all.iter().copied().collect();
+    is_without || topics.len() < named.len() || once.len() < all.len()
+}
+
+/// Whether it is a join with two protocols of the same name.
+fn lists_twice(ask: &Ask) -> bool {
+    let Ask::Join { protocols, .. } = ask else {
+        return false;
+    };
+    let names: BTreeSet<&str> = protocols.iter().map(|(name, _)| *name).collect();
+    names.len() < protocols.len()
+}
+
 /// What closes what this line opens.
 fn closing(line: &str) -> Option<&'static str> {
     let pairs = [("[", "]"), ("(", ")"), ("{", "}")];
@@ -143,11 +245,92 @@ pub static ACCEPTED: &[Accepted] = &[
         is_it: |seen| seen.ask().is_some_and(Ask::may_park) && seen.only_convoke_answers(27),
     },
     Accepted {
-        name: "behind a replaced request",
-        reason: "What a client says on the connection of a request that Kafka forgot is not heard by Kafka any more.",
+        name: "3.8: topics in maps",
+        reason: "Kafka 3.8 keeps topics and partitions of requests about offsets in maps, in which what is named twice is named once \
+                 and a topic without partitions is not named.",
+        brokers: Brokers::Before4,
+        then: Then::GoesOn,
+        is_it: |seen| seen.ask().is_some_and(names_oddly),
+    },
+    Accepted {
+        name: "3.8: a commit in a group that is not there",
+        reason: "Kafka 3.8's own coordinator knows no GROUP_ID_NOT_FOUND for commits, and says ILLEGAL_GENERATION in v9, too.",
+        brokers: Brokers::Before4,
+        then: Then::GoesOn,
+        is_it: |seen| {
+            let (Some(broker), Some(convoke)) = (seen.broker, seen.convoke) else {
+                return false;
+            };
+            let is_commit = matches!(seen.ask(), Some(Ask::Commit { .. }));
+            is_commit && broker.replace("error_code: 22,", "error_code: 69,") == convoke
+        },
+    },
+    Accepted {
+        name: "3.8: assignments while a group rebalances",
+        reason: "Kafka 3.8 describes members with their last assignments only while their group is stable.",
+        brokers: Brokers::Before4,
+        then: Then::GoesOn,
+        is_it: |seen| {
+            let is_described = matches!(seen.ask(), Some(Ask::Describe { .. }));
+            let (Some(broker), Some(convoke)) = (seen.broker, seen.convoke) else {
+                return false;
+            };
+            is_described && without_assignments(broker) == without_assignments(convoke)
+        },
+    },
+    Accepted {
+        name: "3.8: equal votes",
+        reason: "Of protocols with equally many votes Kafka 3.8 takes that of the member which is first in a hash map of random ids; \
+                 Kafka 4 and Convoke take the one which is first in a hash map of their names.",
+        brokers: Brokers::Before4,
+        then: Then::Ends,
+        is_it: |seen| {
+            let is_join = matches!(seen.ask(), Some(Ask::Join { .. }));
+            is_join && same_without(seen, &["protocol_name", "members"])
+        },
+    },
+    Accepted {
+        name: "3.8: the last offset",
+        reason: "Kafka 3.8 deletes an empty group with its last offset; Kafka 4 and Convoke keep it until it expires.",
+        brokers: Brokers::Before4,
+        then: Then::Ends,
+        is_it: |seen| {
+            let said = seen.steps.iter().take(seen.step + 1);
+            let has_deleted = said
+                .into_iter()
+                .any(|step| matches!(step.ask, Ask::DeleteOffsets { .. }));
+            let broker = seen.broker.unwrap_or_default();
+            let is_gone = match seen.ask() {
+                Some(Ask::Describe { .. }) => broker.contains("\"Dead\""),
+                Some(Ask::Delete { .. } | Ask::DeleteOffsets { .. }) => has_error(broker, 69),
+                Some(Ask::List { .. }) => true,
+                _ => false,
+            };
+            has_deleted && is_gone
+        },
+    },
+    Accepted {
+        name: "protocol that is listed twice",
+        reason: "Kafka counts a protocol that a member lists twice for two members, finds none that all support, and never answers \
+                 the group's joins again; for Convoke the member supports it once.",
         brokers: Brokers::All,
         then: Then::Ends,
-        is_it: |seen| seen.broker.is_none() && seen.is_behind_what_kafka_forgot(),
+        is_it: |seen| {
+            let said = seen.turns.iter().filter_map(|turn| seen.steps.get(turn.step));
+            said.into_iter().any(|step| lists_twice(&step.ask))
+        },
+    },
+    Accepted {
+        name: "classic member that comes back with partitions",
+        reason: "A classic member that was taken out of a consumer group, and says that it still has partitions, may have lost them \
+                 to others: Convoke tells it UNKNOWN_MEMBER_ID, so that it gives them up. Kafka lets it in.",
+        brokers: Brokers::All,
+        then: Then::Ends,
+        is_it: |seen| {
+            let is_in = seen.broker.is_some_and(|broker| has_error(broker, 0));
+            let is_join = matches!(seen.ask(), Some(Ask::Join { .. }));
+            is_join && is_in && seen.convoke.is_some_and(|convoke| has_error(convoke, 25))
+        },
     },
     Accepted {
         name: "parked sync of a member that is gone",
@@ -176,6 +359,59 @@ pub static ACCEPTED: &[Accepted] = &[
         is_it: |seen| seen.gives_an_unused_id_back(),
     },
     Accepted {
+        name: "target of those that are left",
+        reason: "When a member of a consumer group leaves, Convoke computes the target of the others at once, Kafka with the next \
+                 heartbeat of one of them. Where somebody joins in between, the uniform assignor, which leaves as much as it can where \
+                 the last target had it, may come to another one.",
+        brokers: Brokers::All,
+        then: Then::Ends,
+        is_it: |seen| seen.is_before_the_next_target(),
+    },
+    Accepted {
+        name: "assignments on the way back",
+        reason: "A consumer group that becomes a classic one again says of its members what they have; Kafka says what they were \
+                 to have, which others may still read.",
+        brokers: Brokers::All,
+        then: Then::GoesOn,
+        is_it: |seen| {
+            let (Some(broker), Some(convoke)) = (seen.broker, seen.convoke) else {
+                return false;
+            };
+            let is_rebalancing = broker.contains("\"PreparingRebalance\"");
+            matches!(seen.ask(), Some(Ask::Describe { .. }))
+                && is_rebalancing
+                && without_assignments(broker) == without_assignments(convoke)
+        },
+    },
+    Accepted {
+        name: "generation on the way back",
+        reason: "When the last consumer leaves a group of classic members, Convoke begins a new generation before it makes it a \
+                 classic group, Kafka with the members' next joins; so they are sent to join also after a crash in between.",
+        brokers: Brokers::All,
+        then: Then::Ends,
+        is_it: |seen| seen.is_after_a_way_back(),
+    },
+    Accepted {
+        name: "consumer in the middle of a round",
+        reason: "A consumer that joins a classic group whose round is not over makes Kafka read the metadata of members for a protocol \
+                 that they may not have, which fails with UNKNOWN_SERVER_ERROR and answers their joins; Convoke refuses the consumer.",
+        brokers: Brokers::All,
+        then: Then::Ends,
+        is_it: |seen| {
+            let Some(turn) = seen.turns.last() else {
+                return false;
+            };
+            let [broker, convoke] = turn.answers.each_ref().map(|answers| answers.get(&turn.step));
+            let is_beat = seen
+                .steps
+                .get(turn.step)
+                .is_some_and(|step| matches!(step.ask, Ask::Beat(_)));
+            is_beat
+                && broker.is_some_and(|broker| has_error(broker, -1))
+                && convoke.is_some_and(|convoke| has_error(convoke, 69))
+        },
+    },
+    Accepted {
         name: "pattern",
         reason: "Kafka matches a pattern behind a heartbeat's back, and the member hears of what it matches with a later one. Convoke \
                  matches before it answers, as the README says.",
@@ -194,9 +430,8 @@ pub static ACCEPTED: &[Accepted] = &[
         brokers: Brokers::All,
         then: Then::Ends,
         is_it: |seen| {
-            let joins = matches!(seen.ask(), Some(Ask::Beat(beat)) if beat.epoch == Round::Exactly(0));
             let is_refused = seen.broker.is_some_and(|broker| has_error(broker, 111));
-            joins && is_refused && seen.convoke.is_some_and(|convoke| has_error(convoke, 0))
+            is_refused && seen.convoke.is_some_and(|convoke| has_error(convoke, 0))
         },
     },
 ];

@@ -40,16 +40,17 @@ pub enum Answer {
 pub enum Placement {
     /// Which partitions each member has.
     Exact,
-    /// How many of each topic: which ones depends on the order of Kafka's hash maps.
-    Counts,
+    /// Whether it is to have some: which ones, and so who has to wait for whom, depends on the order of Kafka's hash maps.
+    Any,
 }
 
 impl Placement {
     /// What can be compared of the partitions of one topic.
     pub fn reduce(self, partitions: &mut Vec<i32>) {
         partitions.sort_unstable();
-        if self == Self::Counts {
-            *partitions = vec![i32::try_from(partitions.len()).unwrap_or(i32::MAX)];
+        if self == Self::Any {
+            partitions.truncate(1);
+            partitions.fill(-1);
         }
     }
 }
@@ -89,6 +90,8 @@ pub struct Viewer<'a> {
     /// The address that the side's clients have of the only node.
     pub address: &'a str,
     pub placement: Placement,
+    /// Before 4.0 brokers answer about offsets in the order of a hash map.
+    pub is_old: bool,
 }
 
 impl Viewer<'_> {
@@ -104,7 +107,11 @@ impl Viewer<'_> {
                 format!("{joined:#?}")
             }
             Answer::Sync(mut synced) => {
-                let assignment = assignment::show(&std::mem::take(&mut synced.assignment), self.placement);
+                let assignment = std::mem::take(&mut synced.assignment);
+                let assignment = match self.placement {
+                    Placement::Exact => assignment::show(&assignment),
+                    Placement::Any => "of some".to_owned(),
+                };
                 format!("{synced:#?}\nassignment {assignment}")
             }
             Answer::Heartbeat(answer) => format!("{answer:#?}"),
@@ -114,9 +121,25 @@ impl Viewer<'_> {
                 }
                 format!("{left:#?}")
             }
-            Answer::Commit(answer) => format!("{answer:#?}"),
+            Answer::Commit(mut answer) => {
+                if self.is_old {
+                    answer.topics.sort_by_key(|topic| topic.name.clone());
+                    for topic in &mut answer.topics {
+                        topic.partitions.sort_by_key(|partition| partition.partition_index);
+                    }
+                }
+                format!("{answer:#?}")
+            }
             Answer::Fetch(answer) => self.fetched(answer),
-            Answer::DeleteOffsets(answer) => format!("{answer:#?}"),
+            Answer::DeleteOffsets(mut answer) => {
+                if self.is_old {
+                    answer.topics.sort_by_key(|topic| topic.name.clone());
+                    for topic in &mut answer.topics {
+                        topic.partitions.sort_by_key(|partition| partition.partition_index);
+                    }
+                }
+                format!("{answer:#?}")
+            }
             Answer::Describe(answer) => self.described(answer),
             Answer::List(mut listed) => {
                 listed.groups.retain(|group| self.names.is_own_group(&group.group_id));
@@ -165,8 +188,11 @@ impl Viewer<'_> {
                 .members
                 .sort_by_key(|member| (member.member_id.clone(), member.client_id.clone()));
             for member in &mut group.members {
-                let assignment = assignment::show(&std::mem::take(&mut member.member_assignment), self.placement);
-                assignments.push(format!("assignment of {}: {assignment}", member.member_id));
+                let assignment = std::mem::take(&mut member.member_assignment);
+                if self.placement == Placement::Exact {
+                    let assignment = assignment::show(&assignment);
+                    assignments.push(format!("assignment of {}: {assignment}", member.member_id));
+                }
             }
         }
         format!("{answer:#?}\n{}", assignments.join("\n"))
@@ -188,6 +214,9 @@ impl Viewer<'_> {
 
     fn beaten(self, mut answer: ConsumerGroupHeartbeatResponse) -> String {
         answer.member_id = answer.member_id.map(|id| self.member(&id));
+        if self.placement == Placement::Any {
+            answer.assignment = None;
+        }
         if let Some(assignment) = &mut answer.assignment {
             assignment.topic_partitions.sort_by_key(|topic| topic.topic_id);
             for topic in &mut assignment.topic_partitions {
@@ -209,6 +238,9 @@ impl Viewer<'_> {
             for member in &mut group.members {
                 member.member_id = self.member(&member.member_id);
                 member.subscribed_topic_names.sort();
+                if self.placement == Placement::Any {
+                    member.assignment.topic_partitions.clear();
+                }
                 in_order(&mut member.assignment.topic_partitions);
                 in_order(&mut member.target_assignment.topic_partitions);
             }

@@ -10,7 +10,6 @@ use kafka_protocol::messages::{ConsumerProtocolAssignment, ConsumerProtocolSubsc
 use kafka_protocol::protocol::{Decodable, Encodable, StrBytes};
 
 use crate::actor::{Held, Named};
-use crate::answers::Placement;
 use crate::names::Names;
 use crate::world::Topics;
 
@@ -48,14 +47,14 @@ pub fn read(assignment: &Bytes, known: &Topics) -> Option<Held> {
 }
 
 /// An assignment in the same form whoever wrote it: topics and partitions in order.
-pub fn show(assignment: &Bytes, placement: Placement) -> String {
+pub fn show(assignment: &Bytes) -> String {
     let version = assignment.first_chunk().map(|version| i16::from_be_bytes(*version));
     let read = read_versioned::<ConsumerProtocolAssignment>(assignment);
     let (Some(version), Some(read)) = (version, read) else {
         return format!("{assignment:?}");
     };
     let topics = read.assigned_partitions.into_iter().map(|mut topic| {
-        placement.reduce(&mut topic.partitions);
+        topic.partitions.sort_unstable();
         (topic.topic.to_string(), topic.partitions)
     });
     let topics: BTreeMap<_, _> = topics.collect();

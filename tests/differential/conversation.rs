@@ -28,11 +28,11 @@ use crate::world::{Side, World};
 /// Actors of a conversation.
 pub const ACTORS: usize = 5;
 /// An answer that waits for nothing but a timer of no milliseconds takes less.
-const QUIET: Duration = Duration::from_millis(8);
+const QUIET: Duration = Duration::from_millis(10);
 /// An answer that waits for nobody takes far less.
 const LIMIT: Duration = Duration::from_secs(10);
 /// One side may be so much slower than the other.
-const CATCH_UP: Duration = Duration::from_secs(3);
+const CATCH_UP: Duration = Duration::from_millis(1_500);
 /// A connection of the harness's own, for questions that compare nothing.
 const CONTROL_LANE: usize = usize::MAX;
 /// The steps of such questions.
@@ -61,6 +61,8 @@ pub enum End {
 /// A conversation that was held.
 #[derive(Debug)]
 pub struct Held {
+    /// What was said, on the connections that it went out on.
+    pub steps: Vec<Step>,
     pub turns: Vec<Turn>,
     pub end: End,
     /// Which accepted differences were met.
@@ -71,15 +73,17 @@ pub struct Held {
 pub async fn hold(world: &World, token: &str, placement: Placement, steps: &[Step]) -> Result<Held> {
     let mut talk = Talk {
         world,
-        steps,
+        steps: steps.to_vec(),
         placement,
         sides: [
             Talker::new(world, Side::Broker, token)?,
             Talker::new(world, Side::Convoke, token)?,
         ],
+        said: 0,
         forgiven: BTreeSet::new(),
     };
     let mut held = Held {
+        steps: Vec::new(),
         turns: Vec::new(),
         end: End::Same,
         met: BTreeSet::new(),
@@ -92,14 +96,18 @@ pub async fn hold(world: &World, token: &str, placement: Placement, steps: &[Ste
         }
     }
     talk.clean_up().await?;
+    held.steps = talk.steps;
+    held.steps.truncate(held.turns.len());
     Ok(held)
 }
 
 struct Talk<'a> {
     world: &'a World,
-    steps: &'a [Step],
+    steps: Vec<Step>,
     placement: Placement,
     sides: [Talker<'a>; 2],
+    /// How many steps were said.
+    said: usize,
     /// Steps that one side answered and the other may or may not answer later.
     forgiven: BTreeSet<usize>,
 }
@@ -109,23 +117,43 @@ impl Talk<'_> {
         if let Ask::Silence { ms } = self.steps[step].ask {
             sleep(Duration::from_millis(ms)).await;
         } else {
+            self.steps[step].lane = self.lane(step);
             for side in &mut self.sides {
                 side.say(step, &self.steps[step]).await?;
             }
         }
+        self.said = step + 1;
         self.settle(step).await?;
         let mut answers = [Arrived::new(), Arrived::new()];
         for (arrived, side) in answers.iter_mut().zip(&mut self.sides) {
-            *arrived = side.take_answers(self.steps, self.placement)?;
+            *arrived = side.take_answers(&self.steps, self.placement)?;
         }
         Ok(Turn { step, answers })
+    }
+
+    /// The connection for a step: its own, or the next that is free if too much waits there. When requests wait behind parked ones
+    /// on two connections, chance decides which is heard first.
+    fn lane(&self, step: usize) -> usize {
+        let waiting = |lane: usize| {
+            let waiting = self.sides.iter().flat_map(|side| &side.waiting);
+            waiting
+                .filter(|other| self.steps[**other].lane == lane)
+                .collect::<BTreeSet<_>>()
+                .len()
+        };
+        let lanes: BTreeSet<usize> = self.steps[..step].iter().map(|step| step.lane).collect();
+        let is_one_behind = lanes.into_iter().any(|lane| waiting(lane) > 1);
+        let own = self.steps[step].lane;
+        let may_wait = if is_one_behind { 0 } else { 1 };
+        let mut candidates = (own..).step_by(ACTORS);
+        candidates.find(|lane| waiting(*lane) <= may_wait).unwrap_or(own)
     }
 
     /// Waits until both sides have answered all that they are going to.
     async fn settle(&mut self, step: usize) -> Result<()> {
         let may_park = self.steps[step].ask.may_park();
         for side in &mut self.sides {
-            if !may_park && !side.is_behind_another(step, self.steps) {
+            if !may_park && !side.is_behind_another(step, &self.steps) {
                 side.until(LIMIT, |side| !side.waiting.contains(&step)).await;
             }
         }
@@ -182,7 +210,7 @@ impl Talk<'_> {
             }
             let seen = Seen {
                 is_old: self.world.is_old(),
-                steps: self.steps,
+                steps: &self.steps,
                 step,
                 turns: &held.turns,
                 broker: broker.get(&step).map(String::as_str),
@@ -200,16 +228,28 @@ impl Talk<'_> {
                 held.end = End::Accepted;
                 return false;
             }
-            for (side, answer) in self.sides.iter_mut().zip([broker, convoke]) {
-                if !answer.contains_key(&step) {
-                    self.forgiven.insert(step);
-                    side.waiting.remove(&step);
-                    // What else is said on this connection would wait behind it.
-                    side.lanes.remove(&self.steps[step].lane);
+            for side in 0..self.sides.len() {
+                if turn.answers[side].contains_key(&step) {
+                    continue;
                 }
+                let lane = self.steps[step].lane;
+                if self.has_more_on(lane, step) {
+                    // The other side hears what this one does not.
+                    held.end = End::Accepted;
+                    return false;
+                }
+                self.forgiven.insert(step);
+                self.sides[side].waiting.remove(&step);
+                self.sides[side].lanes.remove(&lane);
             }
         }
         true
+    }
+
+    /// Whether more was said on a connection after this step.
+    fn has_more_on(&self, lane: usize, step: usize) -> bool {
+        let said = self.steps.iter().enumerate().take(self.said).skip(step + 1);
+        said.into_iter().any(|(_, step)| step.lane == lane)
     }
 
     /// Takes everybody out of the groups and the groups away, so that neither side grows.
@@ -270,8 +310,19 @@ impl<'a> Talker<'a> {
         };
         let body = requests::body(step, speaker).map_err(|error| format!("{step:?}: {error}"))?;
         let client_id = step.client_id(number);
+        self.open(step.lane).await?;
         self.send(step.lane, number, api_key, step.version, &client_id, &body)
             .await
+    }
+
+    async fn open(&mut self, lane: usize) -> Result<()> {
+        if !self.lanes.contains_key(&lane) {
+            let connection = Connection::open(&self.address, self.report.clone()).await?;
+            self.lanes.insert(lane, connection);
+            // A question that any side answers, so that the connection is one before something is said on it.
+            self.ask_on(lane, api::API_VERSIONS, 0, &[]).await?;
+        }
+        Ok(())
     }
 
     async fn send(
@@ -283,10 +334,6 @@ impl<'a> Talker<'a> {
         client_id: &str,
         body: &[u8],
     ) -> Result<()> {
-        if !self.lanes.contains_key(&lane) {
-            let connection = Connection::open(&self.address, self.report.clone()).await?;
-            self.lanes.insert(lane, connection);
-        }
         self.waiting.insert(step);
         let connection = self.lanes.get_mut(&lane).ok_or("no connection")?;
         connection.send(step, api_key, version, client_id, body).await
@@ -328,9 +375,14 @@ impl<'a> Talker<'a> {
 
     /// Asks something that is not part of the conversation.
     pub async fn control(&mut self, api_key: i16, version: i16, body: &[u8]) -> Result<Bytes> {
+        self.open(CONTROL_LANE).await?;
+        self.ask_on(CONTROL_LANE, api_key, version, body).await
+    }
+
+    async fn ask_on(&mut self, lane: usize, api_key: i16, version: i16, body: &[u8]) -> Result<Bytes> {
         let step = CONTROL_STEP + self.control_steps;
         self.control_steps += 1;
-        self.send(CONTROL_LANE, step, api_key, version, "control", body).await?;
+        self.send(lane, step, api_key, version, "control", body).await?;
         self.until(LIMIT, |side| !side.waiting.contains(&step)).await;
         let answer = self.arrived.remove(&step).flatten();
         answer.ok_or_else(|| format!("{} does not answer {api_key} v{version}", self.address).into())
@@ -361,6 +413,7 @@ impl<'a> Talker<'a> {
             names: &self.names,
             address: &self.address,
             placement,
+            is_old: self.world.is_old(),
         };
         let show = |answer| match answer {
             Some(answer) => viewer.show(answer),

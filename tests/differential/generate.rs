@@ -62,7 +62,7 @@ pub type Versions = BTreeMap<i16, (i16, i16)>;
 pub fn conversation(kind: Kind, versions: &Versions, seed: u64) -> Conversation {
     let mut rng = Rng::new(seed.wrapping_mul(4).wrapping_add(kind as u64));
     let placement = match kind {
-        Kind::Consumer | Kind::Mixed if rng.chance(500) => Placement::Counts,
+        Kind::Consumer | Kind::Mixed if rng.chance(500) => Placement::Any,
         _ => Placement::Exact,
     };
     let mut writer = Writer {
@@ -149,9 +149,12 @@ impl Writer<'_> {
     }
 
     /// Where exact placement is compared, ids given by coordinators must not decide it, so members of mixed groups are static.
+    fn must_be_static(&self) -> bool {
+        self.speaks == Speaks::Both && self.placement == Placement::Exact
+    }
+
     fn instance(&self, actor: usize) -> Instance {
-        let must = self.speaks == Speaks::Both && self.placement == Placement::Exact;
-        if must || self.statics >> (2 * actor) & 3 == 0 {
+        if self.must_be_static() || self.statics >> (2 * actor) & 3 == 0 {
             Instance::Own
         } else {
             Instance::None
@@ -184,7 +187,11 @@ impl Writer<'_> {
 
     /// The newest version more often than others.
     fn version(&mut self, api_key: i16) -> Option<i16> {
-        let (min, max) = *self.versions.get(&api_key)?;
+        let (mut min, max) = *self.versions.get(&api_key)?;
+        if api_key == api::JOIN_GROUP && self.must_be_static() {
+            // Before that there are no static members.
+            min = 5;
+        }
         if self.rng.chance(500) {
             return Some(max);
         }

@@ -63,7 +63,9 @@ impl Names {
         for (id, name) in &self.members {
             text = text.replace(id.as_str(), name);
         }
-        text
+        // An id that was made for a request that was then refused is only in the message that says why.
+        let words = text.split(' ').map(|word| if is_given(word) { "<id>" } else { word });
+        words.collect::<Vec<_>>().join(" ")
     }
 }
 
@@ -74,7 +76,14 @@ fn is_given(id: &str) -> bool {
         .checked_sub(UUID_LEN)
         .and_then(|at| id.get(at..))
         .is_some_and(is_uuid);
-    ends_with_uuid || id.len() == KAFKA_UUID_LEN
+    let is_kafkas = |id: &str| {
+        let letters = id.bytes();
+        id.len() == KAFKA_UUID_LEN
+            && letters
+                .into_iter()
+                .all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
+    };
+    ends_with_uuid || is_kafkas(id)
 }
 
 fn is_uuid(text: &str) -> bool {

@@ -161,11 +161,11 @@ impl Run<'_> {
         let what = format!("Kafka {}, {kind}, {name}", self.world.kafka.version());
         match shrink(self.world, &token, *placement, steps).await? {
             Some(shrunk) => {
-                let shown = transcript::show(&shrunk.steps, &shrunk.held.turns);
+                let shown = transcript::show(&shrunk.held);
                 self.tally.differs(format!("{what} differ:\n{shown}"));
             }
             None => {
-                let shown = transcript::show(steps, &held.turns);
+                let shown = transcript::show(&held);
                 self.tally
                     .is_unsteady(format!("{what} differed once, and then not:\n{shown}"));
             }

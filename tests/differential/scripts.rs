@@ -2,6 +2,7 @@
 
 mod classic;
 mod consumer;
+mod offsets;
 
 use crate::answers::Placement;
 use crate::generate::Conversation;
@@ -16,6 +17,7 @@ pub struct Script {
 /// Those that can be held with a broker of that age.
 pub fn all(is_old: bool) -> Vec<Script> {
     let mut all = classic::all();
+    all.extend(offsets::all());
     if !is_old {
         all.extend(consumer::all());
     }

@@ -8,11 +8,12 @@ use crate::step::Step;
 use crate::world::World;
 
 /// Conversations that are tried.
-const ATTEMPTS: usize = 400;
+const ATTEMPTS: usize = 150;
 
 /// A difference with as little around it as was found.
 #[derive(Debug)]
 pub struct Shrunk {
+    /// As it can be held again.
     pub steps: Vec<Step>,
     pub held: Held,
 }

@@ -3,16 +3,16 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-use crate::conversation::Turn;
+use crate::conversation::Held;
 use crate::step::Step;
 
 /// Letters of an answer that both sides gave.
 const BRIEF: usize = 300;
 
-pub fn show(steps: &[Step], turns: &[Turn]) -> String {
+pub fn show(held: &Held) -> String {
     let mut text = String::new();
-    for turn in turns {
-        if let Some(step) = steps.get(turn.step) {
+    for turn in &held.turns {
+        if let Some(step) = held.steps.get(turn.step) {
             let _ = writeln!(text, "{:3}: {}", turn.step, said(step));
         }
         let [broker, convoke] = &turn.answers;

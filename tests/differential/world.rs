@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use convoke::upstream::connection::{Connection, Limits};
-use convoke::wire::codec;
+use convoke::wire::{api, codec};
 use convoke_support::Result;
 use convoke_support::convoke::Convoke;
 use convoke_support::kafka::{Kafka, Options};
@@ -27,7 +27,8 @@ const LIMIT: Duration = Duration::from_secs(60);
 /// The name of the only node.
 const NODE: i32 = 1;
 /// The topics that there are, with the number of their partitions.
-const TOPICS: [(&str, i32); 3] = [("one", 1), ("three", 3), ("twelve", 12)];
+const TOPICS: [(&str, i32); 4] = [("one", 1), ("three", 3), ("twelve", 12), ("sixty", 60)];
+const CONSUMER_GROUP_APIS: [i16; 2] = [api::CONSUMER_GROUP_HEARTBEAT, api::CONSUMER_GROUP_DESCRIBE];
 /// A topic that there is not.
 pub const NO_TOPIC: &str = "none";
 
@@ -113,13 +114,16 @@ impl World {
         };
         let theirs = admin.versions().await?;
         let ours = Admin::connect(&world.address(Side::Convoke)?).await?.versions().await?;
-        world.versions = theirs
+        let versions = theirs
             .into_iter()
+            // What 3.8 lists of consumer groups it refuses.
+            .filter(|(key, _)| !world.is_old() || !CONSUMER_GROUP_APIS.contains(key))
             .filter_map(|(key, (min, max))| {
                 let (least, most) = ours.get(&key)?;
                 Some((key, (min.max(*least), max.min(*most))))
             })
             .collect();
+        world.versions = versions;
         Ok(world)
     }
 

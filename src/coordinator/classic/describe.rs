@@ -31,6 +31,7 @@ impl ClassicGroup {
             assignment: member.assignment.clone(),
         };
         DescribeGroupResponse {
+            error_message: None,
             error: ErrorCode::NONE,
             group_id: self.id.clone(),
             state: self.state.label().into(),

@@ -124,7 +124,10 @@ impl ClassicGroup {
         if self.pending_joins.contains(&request.member_id) {
             if request.group_instance_id.is_some() {
                 // Such an id was handed to a dynamic member.
-                return Err(refuse(ErrorCode::UNKNOWN_SERVER_ERROR));
+                return Err(Refusal {
+                    error: ErrorCode::UNKNOWN_SERVER_ERROR,
+                    member_id: "".into(),
+                });
             }
             self.add_member(ticket, request.member_id.clone(), request, cx);
             return Ok(());

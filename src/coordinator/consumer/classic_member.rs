@@ -127,7 +127,7 @@ impl ConsumerGroup {
             return Err(ErrorCode::GROUP_MAX_SIZE_REACHED.into());
         }
         let supported = |name: &Text| self.members.all_classic_support(name);
-        let fits = cx.settings.group_consumer_migration_policy != MigrationPolicy::Disabled
+        cx.settings.group_consumer_migration_policy != MigrationPolicy::Disabled
             && &*request.protocol_type == CONSUMER
             && request.protocols.iter().any(|protocol| supported(&protocol.name));
         if fits {
@@ -181,9 +181,13 @@ fn classic_said(
     subscription: &Subscription,
     request: &JoinGroupRequest,
 ) -> Said {
+    // What it leaves out stays as it was.
+    let kept = |said: &Option<Text>, of: fn(&ConsumerMemberValue) -> &Option<Text>| {
+        said.clone().or_else(|| of(before?).clone())
+    };
     let value = ConsumerMemberValue {
-        instance_id: request.group_instance_id.clone(),
-        rack_id: subscription.rack_id.clone(),
+        instance_id: kept(&request.group_instance_id, |before| &before.instance_id),
+        rack_id: kept(&subscription.rack_id, |before| &before.rack_id),
         client_id: request.client_id.clone(),
         client_host: request.client_host.clone(),
         subscribed_topic_names: subscription.topics.clone().into(),

@@ -76,7 +76,8 @@ impl ConsumerGroup {
         let mut answers = Vec::with_capacity(leaving.len());
         for member in leaving {
             let error = match self.find_leaving(&member) {
-                Ok(member_id) if gone.contains(&member_id) => ErrorCode::UNKNOWN_MEMBER_ID,
+                // Who is named twice leaves once, and is told so each time.
+                Ok(member_id) if gone.contains(&member_id) => ErrorCode::NONE,
                 Ok(member_id) => {
                     if member.member_id.is_empty() {
                         reason = EpochReason::RemovedByAdmin;
@@ -117,7 +118,9 @@ impl ConsumerGroup {
         self.take_out(std::slice::from_ref(member_id), reason, cx);
     }
 
-    /// Takes members out, all with one bump of the group's epoch.
+    /// Takes members out, all with one bump of the group's epoch. (Kafka leaves it out where those who are left make it a classic
+    /// group. If that group is loaded again before they have joined anew, nothing would tell them to, and nobody would read what
+    /// the one who left had.)
     pub(super) fn take_out(&mut self, member_ids: &[Text], reason: EpochReason, cx: &mut Context<'_>) {
         let mut last = None;
         for member_id in member_ids {

@@ -36,7 +36,8 @@ impl Refusal {
 
     /// `holder` has the instance id that the member came with.
     pub(super) fn fenced_instance(member_id: &str, instance_id: &str, holder: &str) -> Self {
-        let message = format!("Static member {member_id} with instance id {instance_id} was fenced by member {holder}.");
+        let message =
+            format!("Static member {member_id} with instance id {instance_id} was fenced by member {holder}.");
         Self::new(ErrorCode::FENCED_INSTANCE_ID, message)
     }
 

@@ -117,8 +117,9 @@ impl Writer<'_> {
 
     /// The topics that an actor reads, most of the time the same.
     pub(super) fn subscription(&mut self, actor: usize) -> Vec<&'static str> {
-        if self.placement == Placement::Counts {
-            return vec!["twelve"];
+        if self.placement == Placement::Any {
+            // As many members as there are have equal parts of it.
+            return vec!["sixty"];
         }
         let sets: &[&[&str]] = &[&["three"], &["three", "one"], &["one", "twelve"], &["three", "none"]];
         let usual = (self.statics >> (20 + 4 * actor)) as usize % sets.len();
@@ -165,5 +166,6 @@ impl Writer<'_> {
         });
         let members = members.collect();
         self.say(actor, Ask::Leave { members });
+        self.let_another_be_heard();
     }
 }

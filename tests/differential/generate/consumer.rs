@@ -36,7 +36,7 @@ impl Writer<'_> {
     fn join_as_consumer(&mut self, actor: usize) {
         self.is_in[actor] = true;
         let id = match (self.placement, self.rng.below(10)) {
-            (Placement::Counts, 0..3) => Id::Empty,
+            (Placement::Any, 0..3) => Id::Empty,
             (_, 9) => Id::ChosenAnew,
             _ => Id::Chosen,
         };
@@ -55,7 +55,7 @@ impl Writer<'_> {
     fn silent(&mut self, actor: usize, id: Id) -> Beat {
         let assignor = match self.placement {
             Placement::Exact => "range",
-            Placement::Counts => "uniform",
+            Placement::Any => "uniform",
         };
         Beat {
             id,
@@ -106,5 +106,14 @@ impl Writer<'_> {
             ..self.silent(actor, Id::Own)
         };
         self.say(actor, Ask::Beat(beat));
+        self.let_another_be_heard();
+    }
+
+    /// Kafka computes the target of those that are left with the next heartbeat, Convoke does at once.
+    pub(super) fn let_another_be_heard(&mut self) {
+        let heard = self.members().into_iter().find(|member| !self.is_classic(*member));
+        if let Some(member) = heard {
+            self.beat(member);
+        }
     }
 }

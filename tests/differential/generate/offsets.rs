@@ -79,7 +79,7 @@ impl Writer<'_> {
                 ("three", &[]),
             ],
             // Which partitions a member has is not the same on both sides, so only what nobody is assigned is named.
-            Placement::Counts => &[("one", &[0]), ("three", &[0, 1]), ("three", &[2])],
+            Placement::Any => &[("one", &[0]), ("three", &[0, 1]), ("three", &[2])],
         };
         let first = self.rng.below(topics.len());
         let count = self.rng.below(2) + 1;

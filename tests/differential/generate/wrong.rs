@@ -194,11 +194,11 @@ fn beat(beat: &mut Beat, rng: &mut Rng, placement: Placement) {
         1 => beat.instance = instance(rng),
         2 => beat.epoch = round(rng),
         3 => beat.rack = Some(*rng.pick(&["", " ", "a"])),
-        4 => beat.rebalance_ms = *rng.pick(&[-1, 0, 60_000]),
+        4 => beat.rebalance_ms = *rng.pick(&[-1, 60_000]),
         5 => {
             let sets: &[&[&'static str]] = match placement {
                 Placement::Exact => &[&[], &["none"], &["three", "three"], &["one", ""]],
-                Placement::Counts => &[&["twelve", "twelve"], &["twelve", "none"]],
+                Placement::Any => &[&["sixty", "sixty"], &["sixty", "none"]],
             };
             beat.topics = if rng.chance(250) {
                 None

@@ -17,24 +17,43 @@ pub fn all() -> Vec<Script> {
         script("a static member that is silent keeps its place", silent_static()),
         script("a second request takes the place of a parked one", replaced()),
         script("an id is given back before it was used", given_back()),
+        script("a protocol is listed twice", listed_twice()),
+        script("votes are equal", equal_votes()),
         script("the leader goes", leader_goes()),
         script("a member is taken out while its sync is parked", taken_out()),
     ]
 }
 
-pub fn join_for(actor: usize, version: i16, id: Id, instance: Instance, session_ms: i32, rebalance_ms: i32) -> Step {
-    let metadata = Metadata::Subscription {
+/// Of a consumer that reads one topic.
+pub fn subscription(owned: Owned) -> Metadata {
+    Metadata::Subscription {
         version: 1,
         topics: vec!["three"],
-        owned: Owned::Nothing,
+        owned,
+    }
+}
+
+/// A dynamic member with protocols of its choice.
+pub fn joining_with(actor: usize, id: Id, protocols: Vec<(&'static str, Metadata)>) -> Step {
+    let ask = Ask::Join {
+        id,
+        instance: Instance::None,
+        session_ms: LONG_MS,
+        rebalance_ms: LONG_MS,
+        protocol_type: "consumer",
+        protocols,
     };
+    says(actor, 3, ask)
+}
+
+pub fn join_for(actor: usize, version: i16, id: Id, instance: Instance, session_ms: i32, rebalance_ms: i32) -> Step {
     let ask = Ask::Join {
         id,
         instance,
         session_ms,
         rebalance_ms,
         protocol_type: "consumer",
-        protocols: vec![("range", metadata)],
+        protocols: vec![("range", subscription(Owned::Nothing))],
     };
     says(actor, version, ask)
 }
@@ -176,6 +195,27 @@ fn leader_goes() -> Vec<Step> {
     steps.extend((1..5).map(|actor| join(actor, 3, Id::Own)));
     steps.push(describe());
     steps
+}
+
+fn listed_twice() -> Vec<Step> {
+    let range = || ("range", subscription(Owned::Nothing));
+    vec![joining_with(0, Id::Empty, vec![range(), range()])]
+}
+
+fn equal_votes() -> Vec<Step> {
+    let voting = |actor, id, names: [&'static str; 2]| {
+        let protocols = names.map(|name| (name, subscription(Owned::Nothing)));
+        joining_with(actor, id, protocols.to_vec())
+    };
+    vec![
+        voting(0, Id::Empty, ["cooperative-sticky", "range"]),
+        voting(1, Id::Empty, ["range", "cooperative-sticky"]),
+        voting(0, Id::Own, ["cooperative-sticky", "range"]),
+        voting(1, Id::Own, ["range", "cooperative-sticky"]),
+        voting(0, Id::Own, ["range", "cooperative-sticky"]),
+        voting(1, Id::Own, ["cooperative-sticky", "range"]),
+        voting(0, Id::Own, ["range", "cooperative-sticky"]),
+    ]
 }
 
 fn given_back() -> Vec<Step> {

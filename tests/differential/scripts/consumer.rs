@@ -1,6 +1,6 @@
 //! Groups of the consumer protocol, and groups that change their protocol.
 
-use super::classic::{describe, heartbeat, join_for, sync, two};
+use super::classic::{describe, heartbeat, join_for, joining_with, subscription, sync, two};
 use super::{Script, says, script};
 use crate::step::{Ask, Beat, Group, Id, Instance, Owned, Round, Step};
 
@@ -13,6 +13,11 @@ pub fn all() -> Vec<Script> {
         script("a static member comes back", comes_back()),
         script("a group goes to the consumer protocol and back", there_and_back()),
         script("an empty group changes its protocol", empty()),
+        script("a consumer that hardly came leaves classic members", hardly_came()),
+        script("classic members join anew when the last consumer is gone", join_anew()),
+        script("one of two consumers leaves", one_leaves()),
+        script("a consumer comes in the middle of a round", in_a_round()),
+        script("a classic member that was taken out comes back", taken_out_comes_back()),
     ]
 }
 
@@ -148,6 +153,53 @@ fn there_and_back() -> Vec<Step> {
         describe(),
     ]);
     steps
+}
+
+fn hardly_came() -> Vec<Step> {
+    vec![
+        first(3),
+        join_for(1, 5, Id::Empty, Instance::Own, REBALANCE_MS, REBALANCE_MS),
+        leave(3, -1),
+        describe(),
+    ]
+}
+
+fn join_anew() -> Vec<Step> {
+    let mut steps = hardly_came();
+    steps.push(join_for(1, 5, Id::Own, Instance::Own, REBALANCE_MS, REBALANCE_MS));
+    steps
+}
+
+fn one_leaves() -> Vec<Step> {
+    vec![first(1), first(3), leave(1, -1), describe_consumers()]
+}
+
+/// The one whose join is parked does not have the protocol of the last generation.
+fn in_a_round() -> Vec<Step> {
+    let of = |actor, id, names: &[&'static str]| {
+        let protocols = names.iter().map(|name| (*name, subscription(Owned::Nothing)));
+        joining_with(actor, id, protocols.collect())
+    };
+    vec![
+        of(0, Id::Empty, &["roundrobin", "range"]),
+        of(2, Id::Empty, &["range"]),
+        first(4),
+    ]
+}
+
+fn taken_out_comes_back() -> Vec<Step> {
+    let cooperative = |id, owned| joining_with(2, id, vec![("cooperative-sticky", subscription(owned))]);
+    let leave_group = Ask::Leave {
+        members: vec![(Id::Own, Instance::None)],
+    };
+    vec![
+        cooperative(Id::Empty, Owned::Nothing),
+        sync(2),
+        first(0),
+        says(2, 3, leave_group),
+        acknowledge(0),
+        cooperative(Id::Own, Owned::Told),
+    ]
 }
 
 fn empty() -> Vec<Step> {
