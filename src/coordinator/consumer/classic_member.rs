@@ -127,7 +127,7 @@ impl ConsumerGroup {
             return Err(ErrorCode::GROUP_MAX_SIZE_REACHED.into());
         }
         let supported = |name: &Text| self.members.all_classic_support(name);
-        cx.settings.group_consumer_migration_policy != MigrationPolicy::Disabled
+        let fits = cx.settings.group_consumer_migration_policy != MigrationPolicy::Disabled
             && &*request.protocol_type == CONSUMER
             && request.protocols.iter().any(|protocol| supported(&protocol.name));
         if fits {

@@ -83,6 +83,10 @@ fn only_a_consumer_group_is_described_as_one() {
     Client::joined(&mut test, "a");
     let described = test.describe();
     assert_eq!((&*described.state, described.members.len()), ("Dead", 0));
+    assert_eq!(
+        described.error_message.as_deref(),
+        Some("Group g is not a classic group.")
+    );
     let group_id = "".into();
     match test.call(Request::ConsumerGroupDescribe { group_id }) {
         Response::ConsumerGroupDescribe(response) => assert_eq!(response.error, ErrorCode::INVALID_GROUP_ID),

@@ -88,6 +88,16 @@ fn whoever_leaves_leaves_no_ghost_however_far_it_had_come() {
 }
 
 #[test]
+fn who_is_named_twice_leaves_once() {
+    let mut test = shard();
+    Client::joined(&mut test, "a");
+    Client::joined(&mut test, "b");
+    let epoch = test.group_epoch();
+    assert_eq!(test.leave(&[("a", None), ("a", None)]), [ErrorCode::NONE; 2]);
+    assert_eq!(test.group_epoch(), epoch + 1);
+}
+
+#[test]
 fn an_administrator_takes_static_members_out() {
     let mut test = shard();
     test.beat(static_join_of("a", "i"));

@@ -438,6 +438,51 @@ fn what_cooperative_members_read_on_in_a_round_that_is_given_up_stays_their_own(
 }
 
 #[test]
+fn a_classic_member_that_leaves_out_its_instance_keeps_it() {
+    let mut test = shard();
+    Client::joined(&mut test, "a");
+    let ticket = test.join(owning(&[], static_join("i")));
+    let id = test.joined(ticket).member_id;
+    let ticket = test.join(owning(&[], join_as(&id)));
+    assert_eq!(test.joined(ticket).member_id, id);
+    assert_eq!(test.member(&id).group_instance_id.as_deref(), Some("i"));
+    assert_eq!(test.leave(&[("", Some("i"))]), [ErrorCode::NONE]);
+}
+
+#[test]
+fn who_asks_for_an_id_is_given_one_before_its_subscription_is_read() {
+    let mut test = shard();
+    Client::joined(&mut test, "a");
+    let unreadable = |member_id: &str| {
+        let mut request = owning(&[], join_as(&member_id.into()));
+        request.require_known_member_id = true;
+        request.protocols[0].metadata = Bytes::from_static(b"\xff");
+        request
+    };
+    let ticket = test.join(unreadable(""));
+    let given = test.join_reply(ticket);
+    assert_eq!(given.error, ErrorCode::MEMBER_ID_REQUIRED);
+    let ticket = test.join(unreadable(&given.member_id));
+    let refused = test.join_reply(ticket);
+    assert_eq!(
+        (refused.error, &*refused.member_id),
+        (ErrorCode::INCONSISTENT_GROUP_PROTOCOL, "")
+    );
+}
+
+#[test]
+fn a_group_that_cannot_become_one_of_consumers_says_why() {
+    let mut test = with_policy(MigrationPolicy::Disabled);
+    classic_group(&mut test, &[&[0]]);
+    let refused = test.beat(join_of("c"));
+    let why = "Cannot upgrade classic group g to consumer group because online upgrade is disabled.";
+    assert_eq!(
+        (refused.error, refused.error_message.as_deref()),
+        (ErrorCode::GROUP_ID_NOT_FOUND, Some(why))
+    );
+}
+
+#[test]
 fn a_classic_member_that_was_taken_out_is_told_so_before_it_comes_in_again() {
     let mut test = shard();
     Client::joined(&mut test, "a");
