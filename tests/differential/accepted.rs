@@ -96,28 +96,6 @@ impl Seen<'_> {
         (is_before || has_parted) && self.is_of_consumers() && !is_downgraded
     }
 
-    /// Whether a consumer left a group of classic members, and they differ in their generation.
-    fn is_after_a_way_back(&self) -> bool {
-        let has_left = self.turns.iter().any(|turn| {
-            let step = self.steps.get(turn.step).map(|step| &step.ask);
-            let leaves = matches!(step, Some(Ask::Beat(beat)) if matches!(beat.epoch, Round::Exactly(..0)));
-            let leaves = leaves || matches!(step, Some(Ask::Leave { .. }));
-            leaves
-                && turn.answers[0]
-                    .get(&turn.step)
-                    .is_some_and(|answer| has_error(answer, 0))
-        });
-        let is_mixed = self.is_of_consumers() && self.steps.iter().any(|step| matches!(step.ask, Ask::Join { .. }));
-        let is_of_generations = [self.broker, self.convoke]
-            .into_iter()
-            .flatten()
-            .any(|answer| has_error(answer, 22));
-        let differs_so = same_without(self, &["generation_id", "leader", "members"])
-            || (is_of_generations
-                && same_without(self, &["error_code", "protocol_type", "protocol_name", "assignment"]));
-        has_left && is_mixed && differs_so
-    }
-
     fn is_of_uniform(&self) -> bool {
         let mut beats = self.steps.iter().filter_map(|step| match &step.ask {
             Ask::Beat(beat) => Some(beat),
@@ -382,14 +360,6 @@ pub static ACCEPTED: &[Accepted] = &[
                 && is_rebalancing
                 && without_assignments(broker) == without_assignments(convoke)
         },
-    },
-    Accepted {
-        name: "generation on the way back",
-        reason: "When the last consumer leaves a group of classic members, Convoke begins a new generation before it makes it a \
-                 classic group, Kafka with the members' next joins; so they are sent to join also after a crash in between.",
-        brokers: Brokers::All,
-        then: Then::Ends,
-        is_it: |seen| seen.is_after_a_way_back(),
     },
     Accepted {
         name: "consumer in the middle of a round",

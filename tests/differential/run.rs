@@ -10,7 +10,7 @@ use convoke_support::Result;
 use crate::accepted::ACCEPTED;
 use crate::conversation::{End, Held, hold};
 use crate::generate::{self, Conversation, Kind};
-use crate::scripts;
+use crate::scripts::{self, Script};
 use crate::shrink::shrink;
 use crate::transcript;
 use crate::world::World;
@@ -18,7 +18,7 @@ use crate::world::World;
 /// The brokers before and after the coordinator was rewritten.
 const BROKERS: [&str; 2] = ["3.8.1", "4.4.0"];
 /// Random conversations of each kind in the fixed set.
-const FIXED: u64 = 150;
+const FIXED: u64 = 25;
 /// How often an endless run says how far it is.
 const PROGRESS: Duration = Duration::from_secs(10);
 /// Differences after which a run stops.
@@ -87,11 +87,11 @@ pub async fn run(plan: &Plan) -> Result<()> {
             kinds,
             tally: &tally,
             next: AtomicU64::new(0),
+            tokens: AtomicU64::new(0),
             began: Instant::now(),
             said: Mutex::new(Instant::now()),
         };
-        run.scripts().await?;
-        run.random().await?;
+        run.all().await?;
         run.say_progress();
     }
     tally.verdict(plan)
@@ -114,25 +114,30 @@ struct Run<'a> {
     kinds: Vec<Kind>,
     tally: &'a Tally,
     next: AtomicU64,
+    /// What makes each conversation's groups new ones.
+    tokens: AtomicU64,
     began: Instant,
     said: Mutex<Instant>,
 }
 
 impl Run<'_> {
-    async fn scripts(&self) -> Result<()> {
-        for script in scripts::all(self.world.is_old()) {
+    /// Scripts, then random conversations, several at a time.
+    async fn all(&self) -> Result<()> {
+        let scripts = Mutex::new(scripts::all(self.world.is_old()).into_iter());
+        tokio::try_join!(
+            self.work(&scripts),
+            self.work(&scripts),
+            self.work(&scripts),
+            self.work(&scripts)
+        )?;
+        Ok(())
+    }
+
+    async fn work(&self, scripts: &Mutex<std::vec::IntoIter<Script>>) -> Result<()> {
+        let next = || locked(scripts).next();
+        while let Some(script) = next() {
             self.hold("scripts", script.name, &script.conversation).await?;
         }
-        Ok(())
-    }
-
-    /// Random conversations, several at a time.
-    async fn random(&self) -> Result<()> {
-        tokio::try_join!(self.work(), self.work(), self.work(), self.work())?;
-        Ok(())
-    }
-
-    async fn work(&self) -> Result<()> {
         let kinds = u64::try_from(self.kinds.len())?;
         loop {
             let number = self.next.fetch_add(1, Ordering::Relaxed);
@@ -150,7 +155,7 @@ impl Run<'_> {
 
     async fn hold(&self, kind: &str, name: &str, conversation: &Conversation) -> Result<()> {
         let Conversation { placement, steps } = conversation;
-        let token = format!("{kind}-{}", name.replace(' ', "-"));
+        let token = self.tokens.fetch_add(1, Ordering::Relaxed).to_string();
         let held = hold(self.world, &token, *placement, steps)
             .await
             .map_err(|error| format!("{kind}, {name}: {error}"))?;

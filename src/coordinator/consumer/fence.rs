@@ -118,9 +118,7 @@ impl ConsumerGroup {
         self.take_out(std::slice::from_ref(member_id), reason, cx);
     }
 
-    /// Takes members out, all with one bump of the group's epoch. (Kafka leaves it out where those who are left make it a classic
-    /// group. If that group is loaded again before they have joined anew, nothing would tell them to, and nobody would read what
-    /// the one who left had.)
+    /// Takes members out, all with one bump of the group's epoch.
     pub(super) fn take_out(&mut self, member_ids: &[Text], reason: EpochReason, cx: &mut Context<'_>) {
         let mut last = None;
         for member_id in member_ids {

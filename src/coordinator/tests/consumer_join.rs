@@ -144,9 +144,9 @@ fn a_member_that_missed_an_answer_is_told_again() {
         subscribed_topic_names: Some(vec!["t".into()]),
         ..owning("a", 2, owned)
     };
-    let again = test.beat(full((*kept).clone()));
+    let again = test.beat(full(of_t(&kept)));
     assert_eq!((again.error, again.member_epoch), (ErrorCode::NONE, 3));
-    assert_eq!(again.assignment, Some(kept));
+    assert_eq!(again.assignment.as_deref(), Some(&of_t(&kept)));
     assert_eq!(
         test.beat_error(full(of_t(&[0, 1, 2, 3, 4, 5]))),
         ErrorCode::FENCED_MEMBER_EPOCH
