@@ -5,9 +5,9 @@ use crate::step::{Ask, Assign, Group, Id, Instance, Metadata, Owned, Round, Said
 
 /// Long enough for every step of a script.
 const LONG_MS: i32 = 60_000;
-const SHORT_MS: i32 = 400;
+const SHORT_MS: i32 = 2_000;
 /// Longer than the short one by what a busy machine may take for a step.
-const PAST_SHORT_MS: u64 = 900;
+const PAST_SHORT_MS: u64 = 4_000;
 
 pub fn all() -> Vec<Script> {
     let mut all = vec![
