@@ -36,6 +36,8 @@ const NAME: &str = "what_a_soak_does_in_an_hour_goes_well_for_a_moment";
 const LAST_PART: f64 = 0.6;
 /// Where memory is measured for the first time: warm, in the last part.
 const WARM: f64 = 0.7;
+/// So that growth is seen to go on, or to end.
+const USAGE_EVERY: Duration = Duration::from_secs(60);
 /// Connections that have ended are let go within this.
 const SETTLES: Duration = Duration::from_secs(30);
 /// Descriptors that a process at rest may have beside those of a new one: connections of its own to brokers, which come and go.
@@ -111,6 +113,7 @@ fn judged(arguments: &[String]) -> Result<bool> {
 fn suffer_for(time: Duration, world: &mut World, table: &mut Table) -> Result<()> {
     let began = Instant::now();
     let mut waiting: Vec<Kind> = Vec::new();
+    let mut told = began;
     loop {
         let part = began.elapsed().as_secs_f64() / time.as_secs_f64();
         if part >= 1.0 {
@@ -121,6 +124,13 @@ fn suffer_for(time: Duration, world: &mut World, table: &mut Table) -> Result<()
             table.warm = Some(usage);
         }
         table.most_kb = table.most_kb.max(usage.resident_kb);
+        if told.elapsed() >= USAGE_EVERY {
+            told = Instant::now();
+            let (kb, descriptors) = (usage.resident_kb, usage.descriptors);
+            world
+                .journal
+                .event("usage", &format!("{kb} kB resident, {descriptors} descriptors"));
+        }
         if waiting.is_empty() {
             waiting = Kind::ALL.to_vec();
         }
