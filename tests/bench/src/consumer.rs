@@ -28,7 +28,7 @@ const JOIN: i32 = 0;
 const LEAVE: i32 = -1;
 
 /// `max.poll.interval.ms` of a stock client.
-const REBALANCE_TIMEOUT_MS: i32 = 300_000;
+pub const REBALANCE_TIMEOUT_MS: i32 = 300_000;
 
 /// `retry.backoff.ms` of a stock client.
 const RETRY_PAUSE: Duration = Duration::from_millis(100);

@@ -8,7 +8,7 @@
 //! | [`wire`], [`messages`], [`group`], [`consumer`] | requests and answers, members of either protocol |
 //! | [`link`], [`caller`], [`expectation`], [`closed_loop`] | a load that costs little and checks every answer |
 //! | [`assignors`] | the assignors, beside Kafka's own classes |
-//! | [`data_path`], [`coordinator`], [`storm`], [`settle`], [`memory`] | the works |
+//! | [`data_path`], [`coordinator`], [`storm`], [`settle`], [`client_assignor`], [`memory`] | the works |
 //! | [`measure`], [`usage`], [`machine`] | what a stretch of work took, and where |
 //! | [`results`], [`aims`], [`report`] | medians, aims, tables |
 //!
@@ -17,6 +17,7 @@
 mod aims;
 mod assignors;
 mod caller;
+mod client_assignor;
 mod closed_loop;
 mod consumer;
 mod coordinator;
@@ -80,6 +81,11 @@ fn run(options: Options) -> Result<()> {
     } else {
         Results::default()
     };
+    let computing = if options.includes(Work::ClientAssignor) {
+        client_assignor::measure(&options)?
+    } else {
+        Results::default()
+    };
     let assignors = if options.includes(Work::Assignors) {
         assignors::measure(options.rounds, &options.coordinators())?
     } else {
@@ -91,6 +97,7 @@ fn run(options: Options) -> Result<()> {
         machine,
         results,
         settling,
+        computing,
         assignors,
     };
     let output = &report.options.output;

@@ -12,7 +12,7 @@ use crate::options::Options;
 use crate::results::{Results, Row};
 use crate::rig::Route;
 use crate::work::{Figure, Work};
-use crate::{data_path, memory, settle, storm};
+use crate::{client_assignor, data_path, memory, settle, storm};
 
 const ROUTES: [Route; 3] = [Route::Direct, Route::Haproxy, Route::Convoke];
 
@@ -23,6 +23,7 @@ pub struct Report {
     pub machine: Description,
     pub results: Results,
     pub settling: Results<settle::Case>,
+    pub computing: Results<client_assignor::Case>,
     pub assignors: Results<Case>,
     pub took: Duration,
 }
@@ -48,6 +49,7 @@ impl Report {
             "took_seconds": self.took.as_secs(),
             "results": self.results.json(),
             "settling": self.settling.json(),
+            "client_assignors": self.computing.json(),
             "assignors": self.assignors.json(),
             "aims": outcomes.map(outcome).collect::<Vec<_>>(),
         })
@@ -60,6 +62,7 @@ impl Report {
         self.coordinator(&mut out);
         self.storm(&mut out);
         self.settling(&mut out);
+        self.computing(&mut out);
         self.memory(&mut out);
         self.assignors(&mut out);
         self.aims(&mut out);
@@ -132,6 +135,35 @@ impl Report {
             (Figure::SettleCpuMs, "server CPU, ms", 0),
         ];
         table(out, title, &self.settling, &settle::Case::ALL, &columns, |_, _| true);
+    }
+
+    fn computing(&self, out: &mut String) {
+        let title = format!(
+            "Targets for {}, of which one more comes and goes: from that change until its target is durable, and of it each step of an external \
+             assignor that keeps what there is; medians of a stretch, bytes of whole frames",
+            client_assignor::GROUP
+        );
+        let columns = [
+            (Figure::TargetsPerSecond, "targets/s", 0),
+            (Figure::TargetMs, "ms", 2),
+            (Figure::CpuMsPerTarget, "server CPU, ms", 2),
+            (Figure::ToldMs, "told, ms", 2),
+            (Figure::PrepareMs, "Prepare, ms", 2),
+            (Figure::ComputeMs, "in the assignor, ms", 2),
+            (Figure::InstallMs, "Install, ms", 2),
+            (Figure::PrepareRequestBytes, "Prepare, bytes", 0),
+            (Figure::PrepareAnswerBytes, "its answer", 0),
+            (Figure::InstallRequestBytes, "Install, bytes", 0),
+            (Figure::InstallAnswerBytes, "its answer", 0),
+        ];
+        table(
+            out,
+            &title,
+            &self.computing,
+            &client_assignor::Case::ALL,
+            &columns,
+            |_, _| true,
+        );
     }
 
     fn memory(&self, out: &mut String) {

@@ -5,7 +5,7 @@
 //! their own, whose ten thousand partitions would cost the other works' broker time.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap};
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use std::fmt;
 use std::net::SocketAddr;
 use std::ops::RangeInclusive;
@@ -93,7 +93,12 @@ pub fn measure(options: &Options) -> Result<Results<Case>> {
     let routes = options.coordinators();
     eprintln!("starting a broker with {} partitions", partitions_of_all_cases());
     let mut rig = Rig::start(&options.program, &options.set, &routes, &[])?;
-    let topics = create_topics(&mut Client::connect(rig.address(Route::Direct)?)?)?;
+    let mut broker = Client::connect(rig.address(Route::Direct)?)?;
+    let sizes = BTreeSet::from(Case::ALL.map(|case| case.partitions));
+    let topics = sizes
+        .into_iter()
+        .map(|size| Ok((size, create_topics(&mut broker, size)?)));
+    let topics: BTreeMap<usize, Vec<TopicName>> = topics.collect::<Result<_>>()?;
     for round in 0..=options.rounds {
         eprintln!("settling groups, round {round} of {}", options.rounds);
         for case in Case::ALL {
@@ -115,20 +120,29 @@ pub fn measure(options: &Options) -> Result<Results<Case>> {
     Ok(results)
 }
 
-/// The topics of each number of partitions.
-fn create_topics(client: &mut Client) -> Result<BTreeMap<usize, Vec<TopicName>>> {
-    let mut topics: BTreeMap<usize, Vec<TopicName>> = BTreeMap::new();
-    for partitions in Case::ALL.map(|case| case.partitions) {
-        if topics.contains_key(&partitions) {
-            continue;
-        }
-        for number in 0..TOPICS {
+/// Topics of so many partitions each, as many as a group has.
+///
+/// # Errors
+/// When the broker does not create them.
+pub fn create_topics(client: &mut Client, partitions: usize) -> Result<Vec<TopicName>> {
+    (0..TOPICS)
+        .map(|number| {
             let name = format!("bench-settle-{partitions}-{number}");
             messages::create_topic(client, &name, i32::try_from(partitions)?, &[])?;
-            topics.entry(partitions).or_default().push(topic_name(&name));
-        }
-    }
-    Ok(topics)
+            Ok(topic_name(&name))
+        })
+        .collect()
+}
+
+/// The members of a group that has settled. They say nothing from then on.
+///
+/// # Errors
+/// When it does not settle within two minutes.
+pub fn settled(address: SocketAddr, case: Case, group_id: &str, topics: &[TopicName]) -> Result<Vec<Consumer>> {
+    let mut group = Group::connect(address, case, group_id, topics)?;
+    group.settle()?;
+    group.verify(address)?;
+    Ok(group.actors.into_iter().map(|actor| actor.consumer).collect())
 }
 
 fn partitions_of_all_cases() -> usize {
@@ -192,8 +206,7 @@ impl Group {
         let cpu_before = usage::cpu(server)?;
         let took = self.settle()?;
         let used = usage::cpu(server)?.since(cpu_before).total();
-        let members: Vec<&Consumer> = self.actors.iter().map(|actor| &actor.consumer).collect();
-        consumer::verify_settled(&mut Client::connect(address)?, &members, self.case.all_partitions())?;
+        self.verify(address)?;
         let heartbeats = f64::from(self.heartbeats);
         self.leave()?;
         Ok([
@@ -224,6 +237,11 @@ impl Group {
             }
         }
         Ok(started.elapsed())
+    }
+
+    fn verify(&self, address: SocketAddr) -> Result<()> {
+        let members: Vec<&Consumer> = self.actors.iter().map(|actor| &actor.consumer).collect();
+        consumer::verify_settled(&mut Client::connect(address)?, &members, self.case.all_partitions())
     }
 
     fn beat(&mut self, number: usize) -> Result<()> {

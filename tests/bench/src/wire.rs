@@ -6,6 +6,7 @@ use std::ops::Range;
 use std::time::Duration;
 
 use bytes::{Buf, Bytes, BytesMut};
+use convoke::wire::codec::{Encode, GuardedResponse, decode_response};
 use convoke_support::Result;
 use kafka_protocol::ResponseError;
 use kafka_protocol::messages::{RequestHeader, ResponseHeader};
@@ -24,13 +25,31 @@ const ANSWER_LIMIT: Duration = Duration::from_secs(30);
 /// # Errors
 /// When the request sets a field that the version does not have.
 pub fn frame<R: Request>(request: &R, version: i16) -> Result<Vec<u8>> {
+    whole((R::KEY, version), R::header_version(version), |out| {
+        Ok(request.encode(out, version)?)
+    })
+}
+
+/// The same of a request that Convoke alone has, in its version 0.
+///
+/// # Errors
+/// When it cannot be encoded.
+pub fn own_frame(api_key: i16, request: &impl Encode) -> Result<Vec<u8>> {
+    whole((api_key, 0), 2, |out| Ok(request.encode_body(0, out)?))
+}
+
+fn whole(
+    (api_key, version): (i16, i16),
+    header_version: i16,
+    body: impl FnOnce(&mut BytesMut) -> Result<()>,
+) -> Result<Vec<u8>> {
     let header = RequestHeader::default()
-        .with_request_api_key(R::KEY)
+        .with_request_api_key(api_key)
         .with_request_api_version(version)
         .with_client_id(Some(StrBytes::from_static_str("convoke-bench")));
     let mut out = BytesMut::new();
-    header.encode(&mut out, R::header_version(version))?;
-    request.encode(&mut out, version)?;
+    header.encode(&mut out, header_version)?;
+    body(&mut out)?;
     let len = u32::try_from(out.len())?;
     Ok([&len.to_be_bytes(), &out[..]].concat())
 }
@@ -52,6 +71,16 @@ pub fn decode<R: Request>(answer: &[u8], version: i16) -> Result<R::Response> {
         .into());
     }
     Ok(response)
+}
+
+/// The response to a request that Convoke alone has, from a frame without its length.
+///
+/// # Errors
+/// When it is malformed.
+pub fn decode_own<R: GuardedResponse>(answer: Vec<u8>) -> Result<R> {
+    let mut bytes = Bytes::from(answer);
+    ResponseHeader::decode(&mut bytes, 1)?;
+    Ok(decode_response(0, bytes)?)
 }
 
 /// An error unless the code is NONE.
@@ -93,7 +122,23 @@ impl Client {
     /// # Errors
     /// When the connection ends or no answer comes in half a minute.
     pub fn exchange(&mut self, frame: &[u8]) -> Result<Vec<u8>> {
-        self.stream.write_all(frame)?;
+        self.send(frame)?;
+        self.receive()
+    }
+
+    /// Sends a whole frame.
+    ///
+    /// # Errors
+    /// When the connection has ended.
+    pub fn send(&mut self, frame: &[u8]) -> Result<()> {
+        Ok(self.stream.write_all(frame)?)
+    }
+
+    /// The next answer, without its length.
+    ///
+    /// # Errors
+    /// When the connection ends or no answer comes in half a minute.
+    pub fn receive(&mut self) -> Result<Vec<u8>> {
         let mut len = [0; LENGTH_SIZE];
         self.stream.read_exact(&mut len)?;
         let mut answer = vec![0; usize::try_from(i32::from_be_bytes(len))?];

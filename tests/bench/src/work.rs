@@ -20,11 +20,12 @@ pub enum Work {
     JoinStorm,
     Memory,
     Settle,
+    ClientAssignor,
     Assignors,
 }
 
 impl Work {
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::Produce1K,
         Self::Produce64K,
         Self::Consume64K,
@@ -36,6 +37,7 @@ impl Work {
         Self::JoinStorm,
         Self::Memory,
         Self::Settle,
+        Self::ClientAssignor,
         Self::Assignors,
     ];
 
@@ -53,7 +55,7 @@ impl Work {
     /// Whether it is measured on the servers that the others are measured on; else it starts what it needs.
     #[must_use]
     pub fn shares_rig(self) -> bool {
-        !matches!(self, Self::Settle | Self::Assignors)
+        !matches!(self, Self::Settle | Self::ClientAssignor | Self::Assignors)
     }
 
     /// As the tables have it.
@@ -71,6 +73,7 @@ impl Work {
             Self::JoinStorm => "join storm",
             Self::Memory => "memory",
             Self::Settle => "settling of consumer groups",
+            Self::ClientAssignor => "client-side assignors",
             Self::Assignors => "assignors",
         }
     }
@@ -90,6 +93,7 @@ impl Row for Work {
             Self::JoinStorm => "join_storm",
             Self::Memory => "memory",
             Self::Settle => "settle",
+            Self::ClientAssignor => "client_assignor",
             Self::Assignors => "assignors",
         };
         key.to_owned()
@@ -127,6 +131,22 @@ pub enum Figure {
     SettleCpuMs,
     /// Those of all members until then, the joins included.
     Heartbeats,
+    /// Targets of a group, computed here or outside.
+    TargetsPerSecond,
+    /// From the request that changes the group until its target is durable.
+    TargetMs,
+    CpuMsPerTarget,
+    /// Of it, until the external assignor hears that it is to compute; in its two requests; and in itself, with what it takes to read
+    /// the answer and to write the request.
+    ToldMs,
+    PrepareMs,
+    ComputeMs,
+    InstallMs,
+    /// Whole frames.
+    PrepareRequestBytes,
+    PrepareAnswerBytes,
+    InstallRequestBytes,
+    InstallAnswerBytes,
     IdleResidentMb,
     KilobytesPerConnection,
     /// CPU time of the calling thread, of one call.
@@ -158,6 +178,17 @@ impl Figure {
             Self::SettleMs => "settle_ms",
             Self::SettleCpuMs => "settle_cpu_ms",
             Self::Heartbeats => "heartbeats",
+            Self::TargetsPerSecond => "targets_per_s",
+            Self::TargetMs => "target_ms",
+            Self::CpuMsPerTarget => "cpu_ms_per_target",
+            Self::ToldMs => "told_ms",
+            Self::PrepareMs => "prepare_ms",
+            Self::ComputeMs => "compute_ms",
+            Self::InstallMs => "install_ms",
+            Self::PrepareRequestBytes => "prepare_request_bytes",
+            Self::PrepareAnswerBytes => "prepare_answer_bytes",
+            Self::InstallRequestBytes => "install_request_bytes",
+            Self::InstallAnswerBytes => "install_answer_bytes",
             Self::IdleResidentMb => "idle_resident_mb",
             Self::KilobytesPerConnection => "kb_per_connection",
             Self::AssignMs => "assign_ms",
