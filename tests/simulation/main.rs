@@ -34,7 +34,7 @@ use std::panic::{self, AssertUnwindSafe};
 use world::{Planted, World};
 
 /// Seeds that every run of the tests tries.
-const SEEDS: u64 = 800;
+const SEEDS: u64 = 300;
 /// The end of a transcript is what matters, and a whole one may be long.
 const SHOWN_LINES: usize = 400;
 
