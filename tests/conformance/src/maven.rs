@@ -8,22 +8,20 @@ use std::{fs, io};
 use convoke_support::{Result, process};
 
 use crate::results::Results;
-use crate::table::Class;
 
 /// Everything takes half an hour in one JVM; with downloads on a slow line, much longer.
 const TIME_LIMIT: Duration = Duration::from_secs(90 * 60);
 
-/// Runs the classes, through that Convoke or on plain Kafka, in so many JVMs.
+/// Runs what is selected, in Surefire's words, through that Convoke or on plain Kafka, in so many JVMs.
 ///
 /// # Errors
 /// When Maven cannot run them, or an artifact cannot be had; the message holds what it printed.
-pub fn run(convoke: Option<&Path>, forks: u32, classes: &[Class]) -> Result<Results> {
+pub fn run(convoke: Option<&Path>, forks: u32, selection: &[String]) -> Result<Results> {
     let project = Path::new(env!("CARGO_MANIFEST_DIR"));
     let build = project.join("../../target/conformance");
     let results = build.join("results");
     remove(&results)?;
     fs::create_dir_all(&results)?;
-    let selection: Vec<_> = classes.iter().map(Class::selection).collect();
     let mut command = Command::new("mvn");
     command.args(["-B", "-q", "-f"]).arg(project.join("pom.xml"));
     command.arg(format!("-Dbuild={}", absolute(&build)?.display()));

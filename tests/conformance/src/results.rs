@@ -14,6 +14,8 @@ pub struct Results {
     pub requests: Vec<Arrived>,
     /// What is wrong whatever the cases say.
     pub problems: Vec<String>,
+    /// The cases that passed when they were tried again.
+    pub second_tries: Vec<String>,
 }
 
 /// A case that was run.
@@ -79,6 +81,19 @@ impl Results {
         Some(())
     }
 
+    /// Takes cases that failed for passed where they have passed now; whatever else the second run showed counts, too.
+    pub fn take_second_try(&mut self, again: Self) {
+        for case in self.cases.iter_mut().filter(|case| case.failure.is_some()) {
+            let passed = |other: &&Case| other.name == case.name && other.failure.is_none();
+            if again.cases.iter().any(|other| passed(&other)) {
+                case.failure = None;
+                self.second_tries.push(case.name.clone());
+            }
+        }
+        self.requests.extend(again.requests);
+        self.problems.extend(again.problems);
+    }
+
     /// How often each kind of request arrived over all cases: API and sender.
     #[must_use]
     pub fn arrived(&self) -> BTreeMap<(&str, &str), u64> {
@@ -110,6 +125,28 @@ fn unescaped(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_failed_has_passed_if_it_passes_by_itself() {
+        let case = |name: &str, failure: Option<&str>| Case {
+            name: name.to_owned(),
+            seconds: 1.0,
+            failure: failure.map(str::to_owned),
+        };
+        let of = |cases: Vec<Case>, problem: &str| Results {
+            cases,
+            problems: vec![problem.to_owned()],
+            ..Results::default()
+        };
+        let first = vec![case("a", None), case("b", Some("late")), case("c", Some("wrong"))];
+        let mut results = of(first, "one");
+        let second = vec![case("a", Some("late")), case("b", None), case("c", Some("wrong again"))];
+        results.take_second_try(of(second, "another"));
+        let expected = [case("a", None), case("b", None), case("c", Some("wrong"))];
+        assert_eq!(results.cases, expected, "one that had passed is not judged again");
+        assert_eq!(results.second_tries, ["b"]);
+        assert_eq!(results.problems, ["one", "another"]);
+    }
 
     #[test]
     fn every_kind_of_line_is_read() {

@@ -1,6 +1,6 @@
 //! Whether a run was good, and what it gave: a row for each class.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use crate::requests;
@@ -16,6 +16,8 @@ pub struct Verdict {
     rows: Vec<Row>,
     /// Cases that ran and are known not to pass, with the reason.
     listed: Vec<Listed>,
+    /// Cases that passed only when they were tried again.
+    second_tries: Vec<String>,
     /// The group APIs that reached the brokers, by sender.
     arrived: Vec<String>,
     /// Everything that must not be.
@@ -31,6 +33,19 @@ struct Row {
     listed: usize,
     failed: usize,
     seconds: f64,
+}
+
+/// The methods of cases that should have passed, as Surefire selects them.
+#[must_use]
+pub fn failed_methods(listed: &[Listed], results: &Results) -> Vec<String> {
+    let is_listed = |case: &&Case| listed.iter().any(|listed| listed.case == case.name);
+    let failed = results.cases.iter().filter(|case| case.failure.is_some());
+    let methods = failed.filter(|case| !is_listed(case)).filter_map(|case| {
+        let (method, _invocation) = case.name.rsplit_once('[')?;
+        let (class, method) = method.rsplit_once('.')?;
+        Some(format!("{class}#{method}"))
+    });
+    methods.collect::<BTreeSet<_>>().into_iter().collect()
 }
 
 /// Every case of the classes has to have run, and to have passed or to be listed; one that is listed must not pass.
@@ -59,6 +74,7 @@ pub fn judge(classes: &[Class], listed: &[Listed], results: &Results) -> Verdict
     Verdict {
         rows,
         listed: ran.into_iter().cloned().collect(),
+        second_tries: results.second_tries.clone(),
         arrived: arrived
             .map(|((api, sender), count)| format!("{api} of {sender} {count}"))
             .collect(),
@@ -118,6 +134,9 @@ impl fmt::Display for Verdict {
         }
         for Listed { case, reason } in &self.listed {
             writeln!(out, "listed {case}: {reason}")?;
+        }
+        for case in &self.second_tries {
+            writeln!(out, "passed at the second try: {case}")?;
         }
         writeln!(
             out,
@@ -204,6 +223,18 @@ mod tests {
 
     fn faults(listed: &[Listed], results: &Results) -> Vec<String> {
         judge(&[CLASS], listed, results).faults
+    }
+
+    #[test]
+    fn only_methods_that_should_have_passed_are_tried_again_and_once() {
+        let failed = |name: &str| case(name, Some("wrong"));
+        let results = of(vec![
+            case("a.B.c[1]", None),
+            failed("a.B.d[1]"),
+            failed("a.B.d[2]"),
+            failed("a.B.e[1]"),
+        ]);
+        assert_eq!(failed_methods(&[listed("a.B.e[1]")], &results), ["a.B#d"]);
     }
 
     #[test]
