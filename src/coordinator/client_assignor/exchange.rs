@@ -111,27 +111,38 @@ fn install(
 ) -> Result<(), Refusal> {
     let assignor = assignor_of_caller(group, &request.member_id, request.member_epoch, cx)?;
     let member_id = request.member_id.clone();
-    if request.error != 0 && request.members.is_empty() {
-        if let Some(computation) = &mut group.outside_mut().computation {
-            computation.fail(request.error);
+    let error = request.error;
+    match checked(group, request, cx) {
+        Ok(Some(installed)) => deliver(group, assignor, member_id, installed, cx),
+        Ok(None) => {
+            if let Some(computation) = &mut group.outside_mut().computation {
+                computation.fail(error);
+            }
+            group.pass_over(PassedOverReason::Failed, cx);
         }
-        group.pass_over(PassedOverReason::Failed, cx);
-        return Ok(());
+        Err(reason) => return Err(refuse(group, assignor, member_id, reason, cx)),
+    }
+    Ok(())
+}
+
+/// The assignment, or none where there is an error instead; or what is wrong with it.
+fn checked(
+    group: &dyn Deliverable,
+    request: InstallAssignmentRequest,
+    cx: &Context<'_>,
+) -> Result<Option<Installed>, Text> {
+    let given = group.outside().computation.as_ref().and_then(Computation::given);
+    let snapshot = given
+        .and_then(|given| given.snapshot.as_ref())
+        .ok_or("Nobody asked what to compute it from: ConsumerGroupPrepareAssignment comes first.")?;
+    if request.error != 0 && request.members.is_empty() {
+        return snapshot.check_epoch(request.group_epoch).map(|()| None);
     }
     let limits = MetadataLimits {
         member: cx.settings.assignor_metadata_max_bytes,
         group: cx.settings.assignor_metadata_group_max_bytes,
     };
-    let given = group.outside().computation.as_ref().and_then(Computation::given);
-    let checked = match given.and_then(|given| given.snapshot.as_ref()) {
-        Some(snapshot) => snapshot.check(request, limits),
-        None => Err("Nobody asked what to compute it from: ConsumerGroupPrepareAssignment comes first.".into()),
-    };
-    match checked {
-        Ok(installed) => deliver(group, assignor, member_id, installed, cx),
-        Err(reason) => return Err(refuse(group, assignor, member_id, reason, cx)),
-    }
-    Ok(())
+    snapshot.check(request, limits).map(Some)
 }
 
 fn deliver(group: &mut dyn Deliverable, assignor: Text, member_id: Text, installed: Installed, cx: &mut Context<'_>) {

@@ -76,10 +76,7 @@ impl Snapshot {
         request: InstallAssignmentRequest,
         limits: MetadataLimits,
     ) -> Result<Installed, Text> {
-        if request.group_epoch != self.epoch {
-            let (theirs, ours) = (request.group_epoch, self.epoch);
-            return Err(format!("It was computed for epoch {theirs}, the last snapshot was of epoch {ours}.").into());
-        }
+        self.check_epoch(request.group_epoch)?;
         if request.error != 0 {
             return Err("It has an error and members; with an error there are to be none.".into());
         }
@@ -106,6 +103,15 @@ impl Snapshot {
             }
             None => Ok(installed),
         }
+    }
+
+    /// Whether this is what was computed from.
+    pub(super) fn check_epoch(&self, group_epoch: i32) -> Result<(), Text> {
+        if group_epoch == self.epoch {
+            return Ok(());
+        }
+        let last = self.epoch;
+        Err(format!("It was computed for epoch {group_epoch}, the last snapshot was of epoch {last}.").into())
     }
 
     fn check_metadata(&self, member: &InstalledMember, limits: MetadataLimits) -> Result<(), Text> {

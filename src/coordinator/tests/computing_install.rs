@@ -215,6 +215,31 @@ fn what_nobody_asked_to_compute_from_is_refused() {
 }
 
 #[test]
+fn an_error_is_of_the_last_snapshot_too() {
+    let (mut test, _) = wanted();
+    let failed = |group_epoch| InstallAssignmentRequest {
+        group_id: "g".into(),
+        member_id: "x".into(),
+        member_epoch: 1,
+        group_epoch,
+        error: 3,
+        members: Vec::new(),
+    };
+    assert_eq!(
+        test.install(failed(4)).0,
+        ErrorCode::INVALID_ASSIGNMENT,
+        "none was given"
+    );
+    let old = test.prepare("x", 1).group_epoch;
+    test.send_beat(asking("c", "lag"));
+    let new = test.prepare("x", 1).group_epoch;
+    assert_eq!(test.install(failed(old)).0, ErrorCode::INVALID_ASSIGNMENT);
+    assert_eq!(test.passed_over(), []);
+    assert_eq!(test.install(failed(new)).0, ErrorCode::NONE);
+    assert_eq!(test.passed_over(), [("x".into(), PassedOverReason::Failed)]);
+}
+
+#[test]
 fn only_the_last_snapshot_counts() {
     let (mut test, _) = wanted();
     let old = test.prepare("x", 1);
