@@ -8,9 +8,6 @@ use convoke_support::convoke::Convoke;
 use crate::raw::Raw;
 use crate::{CONVOKE, eventually, kafka, wait_for_log};
 
-const SIGSTOP: i32 = 19;
-const SIGCONT: i32 = 18;
-
 #[test]
 fn groups_go_on_while_the_broker_stands_still_and_what_waits_for_it_is_answered_when_it_goes_on() -> Result<()> {
     let kafka = kafka()?;
@@ -27,7 +24,7 @@ fn groups_go_on_while_the_broker_stands_still_and_what_waits_for_it_is_answered_
     assert_eq!(member.commit("group", 1)?, 0);
     assert_eq!(waiting.brokers()?, 1);
 
-    kafka.signal(1, SIGSTOP);
+    kafka.freeze(1);
     let request = kafka_protocol::messages::MetadataRequest::default().with_topics(Some(Vec::new()));
     waiting.send(4, &request)?;
     let (line, _) = wait_for_log(
@@ -56,7 +53,7 @@ fn groups_go_on_while_the_broker_stands_still_and_what_waits_for_it_is_answered_
         "the client waits as long as it likes"
     );
 
-    kafka.signal(1, SIGCONT);
+    kafka.thaw(1);
     waiting.stream.set_read_timeout(Some(crate::PATIENCE))?;
     let answer = waiting.receive::<kafka_protocol::messages::MetadataRequest>(4)?;
     assert_eq!(answer.brokers.len(), 1);

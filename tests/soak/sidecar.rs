@@ -16,9 +16,6 @@ use crate::journal::Journal;
 /// How long a start or a stop may take.
 const LIMIT: Duration = Duration::from_secs(60);
 
-const SIGCONT: i32 = 18;
-const SIGSTOP: i32 = 19;
-
 /// Where clients find Convoke, and Convoke its brokers: further addresses of the loopback, so that relays have the ports of those
 /// that they stand for.
 pub const FOR_CLIENTS: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 0, 0, 2));
@@ -147,17 +144,11 @@ impl Sidecar {
     }
 
     pub fn pause(&self) {
-        self.signal(SIGSTOP);
+        self.process.iter().for_each(Process::freeze);
     }
 
     pub fn go_on(&self) {
-        self.signal(SIGCONT);
-    }
-
-    fn signal(&self, signal: i32) {
-        if let Some(process) = &self.process {
-            process.signal(signal);
-        }
+        self.process.iter().for_each(Process::thaw);
     }
 
     /// The end of its output, if it was started and has ended by itself.

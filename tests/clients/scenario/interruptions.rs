@@ -10,9 +10,6 @@ use crate::scenario::generation;
 use crate::stage::Stage;
 use crate::stock::Stock;
 
-const SIGCONT: i32 = 18;
-const SIGSTOP: i32 = 19;
-
 pub fn stopped_under_load(stage: &mut Stage, stock: Stock) -> Result<()> {
     let (topic, group) = (stage.topic(3)?, stage.name("group"));
     let extra = json!({"session_timeout_ms": 30000});
@@ -45,10 +42,10 @@ pub fn suspended_longer_than_sessions(stage: &mut Stage, stock: Stock) -> Result
     let mut second = Member::consumer(stage, stock, &group, &topic, &extra)?;
     settle(&mut [&mut first, &mut second], &topic, 4)?;
     let (before, seen) = (generation(stage, &group)?, first.told.assignments);
-    stage.convoke()?.process()?.signal(SIGSTOP);
+    stage.convoke()?.process()?.freeze();
     // The length of the pause is what is tried.
     std::thread::sleep(Duration::from_secs(9));
-    stage.convoke()?.process()?.signal(SIGCONT);
+    stage.convoke()?.process()?.thaw();
     produce(stage, stock, &topic, 4, "a", 40)?;
     read_all(&mut [&mut first, &mut second], &values("a", 40))?;
     // A session that had not been renewed would be over by now, and so would one that members do not keep up.
@@ -67,13 +64,13 @@ pub fn suspended_member_comes_back(stage: &mut Stage, stock: Stock) -> Result<()
     let mut first = Member::consumer(stage, stock, &group, &topic, &extra)?;
     let mut second = Member::consumer(stage, stock, &group, &topic, &extra)?;
     settle(&mut [&mut first, &mut second], &topic, 4)?;
-    second.process.signal(SIGSTOP);
+    second.process.freeze();
     settle(&mut [&mut first], &topic, 4)?;
     produce(stage, stock, &topic, 4, "alone", 40)?;
     read_all(&mut [&mut first], &values("alone", 40))?;
     first.until_committed(40)?;
     let seen = second.told.assignments;
-    second.process.signal(SIGCONT);
+    second.process.thaw();
     second.until("it is given partitions anew", |_, told| {
         told.assignments > seen && !told.assignment.is_empty()
     })?;

@@ -263,11 +263,18 @@ impl Kafka {
         self.wait_ready(id)
     }
 
-    /// Freezes one node (SIGSTOP) or lets it go on (SIGCONT).
-    pub fn signal(&self, id: i32, signal: i32) {
-        if let Some(process) = self.brokers.get(&id).and_then(|broker| broker.process.as_ref()) {
-            process.signal(signal);
-        }
+    /// Lets one node stand still, all of its threads.
+    pub fn freeze(&self, id: i32) {
+        self.process(id).into_iter().for_each(Process::freeze);
+    }
+
+    /// Lets it go on.
+    pub fn thaw(&self, id: i32) {
+        self.process(id).into_iter().for_each(Process::thaw);
+    }
+
+    fn process(&self, id: i32) -> Option<&Process> {
+        self.brokers.get(&id)?.process.as_ref()
     }
 
     /// Runs one of Kafka's own tools beside the brokers, for example `org.apache.kafka.tools.TopicCommand`.

@@ -1,6 +1,7 @@
 //! Child processes that never outlive the test, with their output kept for the moment something fails.
 
 use std::collections::VecDeque;
+use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
@@ -197,11 +198,38 @@ impl Process {
         self.stdin = None;
     }
 
-    /// Sends a signal to the whole group (`SIGTERM`, `SIGKILL`, `SIGSTOP`, `SIGCONT`).
+    /// Sends a signal to the whole group.
     pub fn signal(&self, signal: i32) {
         if let Ok(group) = i32::try_from(self.child.id()) {
             signal_group(group, signal);
         }
+    }
+
+    /// SIGSTOP, and waits until every thread of the child stands: until then one may still answer somebody.
+    pub fn freeze(&self) {
+        self.signal(libc::SIGSTOP);
+        while !self.stands() {
+            // The look at /proc is only paced by this.
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    /// SIGCONT: lets it go on.
+    pub fn thaw(&self) {
+        self.signal(libc::SIGCONT);
+    }
+
+    /// Whether none of its threads runs; one that has ended does not either.
+    fn stands(&self) -> bool {
+        let Ok(threads) = fs::read_dir(format!("/proc/{}/task", self.child.id())) else {
+            return true;
+        };
+        threads.flatten().all(|thread| {
+            let stat = fs::read_to_string(thread.path().join("stat")).unwrap_or_default();
+            // The state stands behind the name, which is in parentheses.
+            stat.rsplit_once(") ")
+                .is_none_or(|(_, state)| state.starts_with(['T', 'Z', 'X']))
+        })
     }
 
     /// SIGTERM: asks it to end.
