@@ -320,7 +320,7 @@ impl ConsumerGroupPlan {
     fn draw(rng: &mut Rng) -> Self {
         let statics = *rng.pick(&[0, 0, 500, 1000]);
         let patterns = *rng.pick(&[0, 0, 500, 1000]);
-        let computers = *rng.pick(&[0, 0, 500, 1000]);
+        let computers = *rng.pick(&[0, 500, 1000, 1000]);
         let count = rng.between(1, 5);
         Self {
             members: (0..count)
@@ -349,7 +349,7 @@ impl MemberPlan {
 
 impl ExternalPlan {
     fn draw_some(rng: &mut Rng) -> Vec<Self> {
-        let count = *rng.pick(&[0, 0, 0, 1, 2]);
+        let count = *rng.pick(&[0, 0, 1, 2]);
         let draw = |_| Self {
             start_ms: draw_start(rng),
             computer: ComputerPlan::draw(rng),
@@ -364,7 +364,7 @@ impl ComputerPlan {
             names: *rng.pick(&LISTS),
             versions: *rng.pick(&VERSIONS),
             timeout_ms: *rng.pick(&[5_000, 20_000]),
-            always: rng.chance(250).then(|| *rng.pick(&Deed::BAD)),
+            always: rng.chance(350).then(|| *rng.pick(&Deed::BAD)),
         }
     }
 }
@@ -396,7 +396,7 @@ impl Faults {
             slow: some(200),
             switch: some(20) + some(40),
             reconfigure: some(60),
-            misdeed: some(400),
+            misdeed: some(300) + some(500),
             ask: some(30),
         }
     }
