@@ -77,6 +77,7 @@ impl Admin {
         if let Some(event) = event.as_object_mut() {
             event.remove("event");
             event.remove("call");
+            event.remove("at");
         }
         Ok(event)
     }

@@ -136,7 +136,12 @@ fn assert_leaderless(stage: &mut Stage, group: &str, assignor: &str) -> Result<(
         return Ok(());
     }
     let shown = stage.convoke()?.group(group)?.ok_or("the group is not in /groups")?;
-    let expected = json!({"assigned_by": "coordinator", "assignor": assignor, "partitions_withheld": 0});
+    let expected = json!({
+        "assigned_by": "coordinator",
+        "assignor": assignor,
+        "computation": null,
+        "partitions_withheld": 0,
+    });
     match shown["leader"] == Value::Null && shown["classic"] == expected {
         true => Ok(()),
         false => Err(format!("it is not assigned for: {shown}").into()),
