@@ -10,7 +10,7 @@ use convoke_support::network::Network;
 use convoke_support::{Result, ports};
 
 use crate::raw::Raw;
-use crate::{CONVOKE, PATIENCE, kafka, run_at, wait_for_log};
+use crate::{CONVOKE, PATIENCE, eventually, kafka, run_at, wait_for_log};
 
 /// Something that answers its first bytes with these and closes, or says nothing at all.
 fn answering(bytes: Option<&'static [u8]>) -> Result<SocketAddr> {
@@ -122,12 +122,10 @@ fn a_broker_that_says_an_address_that_leads_nowhere_is_named_with_what_to_do() -
     let mut convoke = Convoke::launch(CONVOKE, &kafka, &[])?;
     let said = ["WARN", &nowhere, "advertised.listeners"];
     wait_for_log(convoke.process()?, 0, &said)?;
-    let (status, report) = convoke.get("/readyz")?;
-    assert_eq!(status, 503, "{report}");
-    assert!(
-        report.contains(&nowhere) && report.contains("advertised.listeners"),
-        "{report}"
-    );
+    eventually("a Convoke that says so", || {
+        let (status, report) = convoke.get("/readyz")?;
+        Ok(status == 503 && report.contains(&nowhere) && report.contains("advertised.listeners"))
+    })?;
     // Whoever comes meanwhile is neither refused nor sent to where nobody is.
     let mut client = Raw::connect(&convoke.bootstrap())?;
     client.stream.set_read_timeout(Some(Duration::from_millis(300)))?;
