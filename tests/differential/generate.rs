@@ -12,8 +12,8 @@ use convoke::wire::api;
 
 use crate::answers::Placement;
 use crate::conversation::ACTORS;
-use crate::rng::Rng;
 use crate::step::{Ask, Group, Instance, Step};
+use convoke_support::rng::Rng;
 
 /// What a conversation is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,8 +70,8 @@ pub fn conversation(kind: Kind, versions: &Versions, seed: u64) -> Conversation 
         placement,
         actors: rng.below(ACTORS - 2) + 2,
         wrong_of_1000: [0, 60, 150, 300][rng.below(4)],
-        statics: rng.next(),
-        classics: rng.next(),
+        statics: rng.word(),
+        classics: rng.word(),
         is_in: [false; ACTORS],
         speaks: match kind {
             Kind::Classic => Speaks::Classic,

@@ -17,8 +17,6 @@ mod conversation;
 mod generate;
 mod names;
 mod requests;
-#[path = "../simulation/rng.rs"]
-mod rng;
 mod run;
 mod scripts;
 mod shrink;

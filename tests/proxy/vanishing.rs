@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use convoke::coordinator::settings::Settings;
+use convoke_support::rng::Rng;
 use kafka_protocol::messages::consumer_group_heartbeat_request::ConsumerGroupHeartbeatRequest;
 use kafka_protocol::messages::join_group_request::JoinGroupRequestProtocol;
 use kafka_protocol::messages::leave_group_request::MemberIdentity;
@@ -163,25 +164,12 @@ async fn a_member_that_does_not_read_holds_up_nobody_in_its_group() {
     assert_eq!(described(&mut other).await.1, 2, "without the one that did not hear");
 }
 
-/// Numbers that look like chance and are the same every time.
-struct Chance(u64);
-
-impl Chance {
-    fn below(&mut self, end: usize) -> usize {
-        self.0 = self
-            .0
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) as usize % end
-    }
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn connections_that_are_cut_off_at_any_moment_leave_nothing_behind() {
     let mut fixture = Fixture::start().await;
     let bystander = fixture.bystander().await;
     let before = fixture.metric("convoke_connections");
-    let mut chance = Chance(1);
+    let mut chance = Rng::new(1);
     for _ in 0..400 {
         let (mut client, mut upstream) = fixture.client_and_upstream().await;
         let requests = [

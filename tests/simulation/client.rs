@@ -11,9 +11,9 @@ use crate::external::External;
 use crate::member::Member;
 use crate::mixed::Mixed;
 use crate::plan::Faults;
-use crate::rng::Rng;
 use crate::standalone::Standalone;
 use crate::topics::{Picture, Place};
+use convoke_support::rng::Rng;
 
 /// How long a client waits before it asks again for what it was about to get.
 pub(crate) const RETRY_BACKOFF_MS: u64 = 100;

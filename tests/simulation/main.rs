@@ -19,7 +19,6 @@ mod plan;
 mod population;
 mod protocol;
 mod replay;
-mod rng;
 mod server;
 mod settled;
 mod standalone;

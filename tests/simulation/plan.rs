@@ -9,8 +9,8 @@ use convoke::coordinator::request::Text;
 use convoke::coordinator::settings::{ClassicAssignmentRule, ExternalAssignorRule, MigrationPolicy, Settings};
 
 use crate::computer::Deed;
-use crate::rng::Rng;
 use crate::topics::PATTERNS;
+use convoke_support::rng::Rng;
 
 /// Topics and their partitions.
 pub(crate) const TOPICS: [(&str, i32); 3] = [("t0", 5), ("t1", 3), ("t2", 1)];

@@ -7,7 +7,7 @@ use convoke::coordinator::input::Lsn;
 use convoke::coordinator::record::{RawRecord, Record};
 
 use crate::plan::Faults;
-use crate::rng::Rng;
+use convoke_support::rng::Rng;
 
 #[derive(Debug, Default)]
 pub(crate) struct Store {

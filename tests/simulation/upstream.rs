@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use crate::plan::{Faults, TOPICS};
 use crate::protocol::Partition;
-use crate::rng::Rng;
+use convoke_support::rng::Rng;
 
 #[derive(Debug, Default)]
 pub(crate) struct Upstream {

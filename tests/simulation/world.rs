@@ -11,11 +11,11 @@ use uuid::Uuid;
 use crate::checker::Checker;
 use crate::client::{Client, Role, Surroundings, Wish};
 use crate::plan::{Faults, Plan, TOPICS};
-use crate::rng::Rng;
 use crate::server::Server;
 use crate::store::Store;
 use crate::topics::Picture;
 use crate::upstream::Upstream;
+use convoke_support::rng::Rng;
 
 /// How long a world without faults may take until every group is stable: the longest session, then the longest rebalance,
 /// twice over.

@@ -9,8 +9,8 @@ use convoke_support::process::Process;
 use convoke_support::stock::Stock;
 use serde_json::{Value, json};
 
-use crate::chance::Chance;
 use crate::journal::Journal;
+use convoke_support::rng::Rng;
 
 pub const TOPIC: &str = "soak";
 /// How long a client may take to close: it commits first, and waits for answers.
@@ -226,7 +226,7 @@ impl Crew {
     }
 
     /// SIGKILL for one of the members, who comes again after `away`.
-    pub fn kill_one(&mut self, chance: &mut Chance, away: Duration) -> Option<String> {
+    pub fn kill_one(&mut self, chance: &mut Rng, away: Duration) -> Option<String> {
         let at = self.somebody(chance)?;
         let empty = State::Empty(Instant::now() + away);
         let State::Here(mut running) = std::mem::replace(&mut self.slots[at].state, empty) else {
@@ -238,7 +238,7 @@ impl Crew {
     }
 
     /// Tells one of the members to close; another comes in its place.
-    pub fn close_one(&mut self, chance: &mut Chance) -> Option<String> {
+    pub fn close_one(&mut self, chance: &mut Rng) -> Option<String> {
         let at = self.somebody(chance)?;
         let empty = State::Empty(Instant::now());
         let State::Here(running) = std::mem::replace(&mut self.slots[at].state, empty) else {
@@ -250,10 +250,10 @@ impl Crew {
     }
 
     /// One member more in some group, for a while.
-    pub fn add_one(&mut self, chance: &mut Chance, stay: Duration) -> String {
+    pub fn add_one(&mut self, chance: &mut Rng, stay: Duration) -> String {
         let place = Place {
             is_static: false,
-            ..chance.pick(self.places)
+            ..*chance.pick(self.places)
         };
         let now = Instant::now();
         self.slots.push(Slot {
@@ -265,10 +265,10 @@ impl Crew {
         format!("{} in {}", place.stock.name(), place.group)
     }
 
-    fn somebody(&self, chance: &mut Chance) -> Option<usize> {
+    fn somebody(&self, chance: &mut Rng) -> Option<usize> {
         let here = |slot: &Slot| matches!(slot.state, State::Here(_)) && slot.until.is_none();
         let here: Vec<_> = (0..self.slots.len()).filter(|at| here(&self.slots[*at])).collect();
-        (!here.is_empty()).then(|| chance.pick(&here))
+        (!here.is_empty()).then(|| *chance.pick(&here))
     }
 
     /// Ends the producers, once all that they sent is acknowledged.

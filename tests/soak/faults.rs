@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use convoke_support::Result;
 
-use crate::chance::Chance;
 use crate::relay::Weather;
 use crate::world::World;
+use convoke_support::rng::Rng;
 
 /// A kind of fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -125,7 +125,7 @@ impl Kind {
     }
 
     /// How long it lasts.
-    const fn lasts(self, chance: &mut Chance) -> Duration {
+    fn lasts(self, chance: &mut Rng) -> Duration {
         match self {
             Self::ConvokeKilled | Self::ConvokeRestarted => chance.millis(0, 6_000),
             Self::ConvokePaused | Self::ClientsStill => chance.millis(500, 7_000),

@@ -5,7 +5,6 @@
 //! protocol, each of the quick faults once.
 
 mod admin;
-mod chance;
 mod crew;
 mod faults;
 mod journal;
@@ -142,7 +141,7 @@ fn suffer_for(time: Duration, world: &mut World, table: &mut Table) -> Result<()
         let mut kinds = vec![first];
         let others: Vec<_> = waiting.iter().copied().filter(|kind| kind.goes_with(first)).collect();
         if !others.is_empty() && world.chance.below(3) == 0 {
-            let second = world.chance.pick(&others);
+            let second = *world.chance.pick(&others);
             waiting.retain(|kind| *kind != second);
             kinds.push(second);
         }

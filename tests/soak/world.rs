@@ -9,7 +9,6 @@ use convoke_support::network::Network;
 use tokio::runtime::Runtime;
 
 use crate::admin::Admin;
-use crate::chance::Chance;
 use crate::crew::{self, Crew, SESSION, TOPIC};
 use crate::faults::{Fault, Kind};
 use crate::journal::{Journal, ON_THE_WAY, now};
@@ -17,6 +16,7 @@ use crate::judge::Judge;
 use crate::options::Run;
 use crate::relay::Relay;
 use crate::sidecar::{self, Sidecar, Usage};
+use convoke_support::rng::Rng;
 
 /// After a fault every group commits again within this; members' sessions, and clients' own waits, take most of it.
 const RECOVERS: Duration = Duration::from_secs(120);
@@ -37,7 +37,7 @@ pub struct World {
     pub kafka: Kafka,
     pub journal: Arc<Journal>,
     pub judge: Judge,
-    pub chance: Chance,
+    pub chance: Rng,
     pub broken: usize,
     /// The longest that this process, and so perhaps everybody, waited for a processor.
     pub starved: Duration,
@@ -89,7 +89,7 @@ impl World {
             kafka,
             journal: Arc::clone(journal),
             judge: Judge::new(run.places.iter().map(|place| place.group)),
-            chance: Chance::new(run.seed),
+            chance: Rng::new(run.seed),
             broken: 0,
             starved: Duration::ZERO,
             at_rest,

@@ -2,9 +2,9 @@
 
 use crate::answers::Placement;
 use crate::conversation::ACTORS;
-use crate::rng::Rng;
 use crate::step::{Ask, Assign, Beat, Group, Id, Instance, Metadata, Note, Offset, Owned, Round, Said, Step};
 use crate::world::NO_TOPIC;
+use convoke_support::rng::Rng;
 
 pub fn make(step: &mut Step, rng: &mut Rng, placement: Placement) {
     let may_be_nameless = !matches!(

@@ -11,6 +11,7 @@ pub mod kafka;
 pub mod network;
 pub mod ports;
 pub mod process;
+pub mod rng;
 pub mod stock;
 
 /// A failure of the harness itself or of what it runs, with what a reader needs to know.
