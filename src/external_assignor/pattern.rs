@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 use super::Assignor;
 use super::computation::{Computation, Running};
 use super::registration::{
-    FIRST_DELAY, JOIN, LEAVE, LEAVE_LIMIT, LONGEST_DELAY, SHORTEST_GAP, bare_heartbeat, expect_convoke, refused,
+    FIRST_DELAY, JOIN, LEAVE, LEAVE_LIMIT, LONGEST_DELAY, SHORTEST_GAP, Wish, bare_heartbeat, expect_convoke, refused,
     with_registration,
 };
 use crate::upstream::UpstreamError;
@@ -96,13 +96,10 @@ impl Registration {
         let node = self.assignor.cluster.dial(&address).await?;
         expect_convoke(&node)?;
         let mut epoch = JOIN;
-        let mut asks_again_at = self.assignor.every.map(|every| Instant::now() + every);
+        let mut wish = Wish::every(self.assignor.every);
         loop {
             let sent = Instant::now();
-            let asks_again = asks_again_at.is_some_and(|at| sent >= at);
-            if asks_again {
-                asks_again_at = self.assignor.every.map(|every| sent + every);
-            }
+            let asks_again = wish.is_due(sent);
             let request = bare_heartbeat(&self.pattern, &self.member_id, epoch);
             let request = with_registration(request, &self.assignor, asks_again)?;
             let answer = node.call(heartbeat::VERSION, &request).await?;

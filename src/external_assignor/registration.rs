@@ -62,6 +62,29 @@ pub(super) async fn run(assignor: Arc<Assignor>, group: String, member_id: StrBy
     }
 }
 
+/// When a new assignment is asked for though nothing in the group has changed.
+pub(super) struct Wish {
+    every: Option<Duration>,
+    at: Option<Instant>,
+}
+
+impl Wish {
+    /// Never without a duration, else for the first time when it is over.
+    pub(super) fn every(every: Option<Duration>) -> Self {
+        let at = every.map(|every| Instant::now() + every);
+        Self { every, at }
+    }
+
+    /// Whether it is time; if so, the next time is that much later.
+    pub(super) fn is_due(&mut self, now: Instant) -> bool {
+        let is_due = self.at.is_some_and(|at| now >= at);
+        if is_due {
+            self.at = self.every.map(|every| now + every);
+        }
+        is_due
+    }
+}
+
 struct Registration {
     assignor: Arc<Assignor>,
     group: String,
@@ -85,13 +108,10 @@ impl Registration {
         expect_convoke(&node)?;
         let mut epoch = JOIN;
         let mut computation: Option<Running> = None;
-        let mut asks_again_at = self.assignor.every.map(|every| Instant::now() + every);
+        let mut wish = Wish::every(self.assignor.every);
         loop {
             let sent = Instant::now();
-            let asks_again = asks_again_at.is_some_and(|at| sent >= at);
-            if asks_again {
-                asks_again_at = self.assignor.every.map(|every| sent + every);
-            }
+            let asks_again = wish.is_due(sent);
             let answer = node
                 .call(heartbeat::VERSION, &self.heartbeat(epoch, asks_again)?)
                 .await?;
