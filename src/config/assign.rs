@@ -2,9 +2,8 @@
 
 use super::AssignorConfig;
 use super::assignors::covers;
-use super::layers::{Item, PROBLEMS_MAX};
+use super::layers::Item;
 use super::load::Reader;
-use super::problem::Place;
 use super::rules::Rule;
 use crate::coordinator::assignor::ClassicAssignor;
 
@@ -27,12 +26,7 @@ impl Reader {
         let mut all = Vec::new();
         let before = self.problems.len();
         for rule in self.rules(KEY) {
-            if self.problems.len() - before >= PROBLEMS_MAX {
-                self.problem(
-                    Place::Nowhere,
-                    KEY,
-                    "more of its rules may be wrong; these are the first",
-                );
+            if self.is_enough(KEY, before) {
                 break;
             }
             let groups = self.rule_groups(KEY, &rule);

@@ -1,6 +1,5 @@
 //! The rules of `assignors`: names of client-side assignors, and the groups that may have, or always have, them.
 
-use super::layers::PROBLEMS_MAX;
 use super::load::Reader;
 use super::problem::Place;
 use super::rules::Rule;
@@ -35,9 +34,7 @@ impl Reader {
         let before = self.problems.len();
         let mut all: Vec<(Place, AssignorConfig)> = Vec::new();
         for rule in rules.iter().take(RULES_MAX) {
-            if self.problems.len() - before >= PROBLEMS_MAX {
-                let message = "more of its rules may be wrong; these are the first";
-                self.problem(Place::Nowhere, KEY, message);
+            if self.is_enough(KEY, before) {
                 break;
             }
             let groups = self.groups(rule);

@@ -146,17 +146,21 @@ impl Reader {
         let before = self.problems.len();
         let mut values = Vec::with_capacity(items.len());
         for item in &items {
-            values.extend(self.item(key, item, &parse));
-            if self.problems.len() - before >= PROBLEMS_MAX {
-                self.problem(
-                    Place::Nowhere,
-                    key,
-                    "more of its items may be wrong; these are the first",
-                );
+            if self.is_enough(key, before) {
                 break;
             }
+            values.extend(self.item(key, item, &parse));
         }
         values
+    }
+
+    /// Whether there are so many problems more than there were `before` that nobody would read of the next one; said once.
+    pub(super) fn is_enough(&mut self, key: &str, before: usize) -> bool {
+        let is_enough = self.problems.len() - before >= PROBLEMS_MAX;
+        if is_enough {
+            self.problem(Place::Nowhere, key, "more of it may be wrong; these are the first");
+        }
+        is_enough
     }
 
     fn duration(&mut self, key: &str, min: Duration, max: Duration) -> Option<Duration> {

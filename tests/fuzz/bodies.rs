@@ -2,7 +2,8 @@
 
 use convoke::wire::schema::{Field, Kind, Schema};
 
-/// A small generator of numbers (SplitMix64): a seed gives the same bodies every time.
+/// A small generator of numbers (SplitMix64): a seed gives the same bodies every time. Of its own, since what is built for libFuzzer
+/// has nothing of the other tests in it.
 pub struct Random(u64);
 
 impl Random {

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use convoke::telemetry::close_reason::CloseReason;
+use convoke_support::rng::Rng;
 use tokio::io::AsyncWriteExt;
 
 use crate::fixture::{FRAME_MAX, Fixture};
@@ -276,13 +277,8 @@ async fn an_answer_with_an_address_that_cannot_be_read_is_not_passed_on() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_frame_of_a_client_makes_a_connection_panic() {
     let fixture = Fixture::with(|config| config.limits.idle_timeout = Duration::from_millis(100)).await;
-    let mut seed = 1_u64;
-    let mut random = move || {
-        seed = seed
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
-        seed.to_be_bytes()
-    };
+    let mut rng = Rng::new(1);
+    let mut random = move || rng.word().to_be_bytes();
     for number in 0..400 {
         let garbage: Vec<u8> = (0..1 + number % 16).flat_map(|_| random()).collect();
         let (key, version) = (i16::try_from(number % 95).expect("small"), i16::from(random()[0] % 14));
