@@ -29,7 +29,7 @@ def place():
 if mode == "crash":
     sys.exit(3)
 if mode in ("hang", "late"):
-    time.sleep(1000 if mode == "hang" else 4)
+    time.sleep(1000 if mode == "hang" else 8)
 if mode == "nonsense":
     print("eeny, meeny, miny, moe")
     sys.exit(0)
