@@ -45,7 +45,7 @@ pub(crate) struct Checker {
     /// Groups that somebody asked to delete from, and topics that went: their offsets may go.
     may_delete: BTreeSet<Text>,
     deleted_topics: BTreeSet<usize>,
-    /// When a member last sent a heartbeat that was good, or joined first; and its session.
+    /// When a member last sent a heartbeat that was good, or asked first to join by its id; and its session.
     heard_ms: BTreeMap<Text, u64>,
     session_ms: BTreeMap<Text, u64>,
     /// Since when the coordinator has run without a pause.
@@ -166,7 +166,7 @@ impl Checker {
         })
     }
 
-    pub(crate) fn on_request(&mut self, request: &Request) -> Floor {
+    pub(crate) fn on_request(&mut self, request: &Request, now_ms: u64) -> Floor {
         let mut floor = Floor::default();
         match request {
             Request::DeleteGroup { group_id } => {
@@ -183,7 +183,14 @@ impl Checker {
                 floor.offsets = of_group.map(|(key, values)| (key.clone(), values.len() - 1)).collect();
             }
             Request::InstallAssignment(request) => self.targets.on_install(request),
-            Request::JoinGroup(request) => floor.generation_id = self.generations.get(&request.group_id).copied(),
+            Request::JoinGroup(request) => {
+                floor.generation_id = self.generations.get(&request.group_id).copied();
+                // It may be taken in by this one and never hear of it; then the next is answered what it missed, which is no
+                // heartbeat.
+                if !request.member_id.is_empty() {
+                    self.heard_ms.entry(request.member_id.clone()).or_insert(now_ms);
+                }
+            }
             _ => {}
         }
         floor
@@ -254,7 +261,7 @@ impl Checker {
         }
         if response.error.is_none() {
             self.epochs.let_in(&response.member_id, asked_ms);
-            // A member that is answered from Stable what it knew before gets no new session by that.
+            // One without an id has a session from now on.
             self.heard_ms.entry(response.member_id.clone()).or_insert(asked_ms);
             let session_ms = u64::from(request.session_timeout_ms.unsigned_abs());
             self.session_ms.insert(response.member_id.clone(), session_ms);

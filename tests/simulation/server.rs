@@ -150,7 +150,7 @@ impl World {
         }
         self.server.last_ticket += 1;
         let ticket = Ticket(self.server.last_ticket);
-        let floor = self.checker.on_request(&request);
+        let floor = self.checker.on_request(&request, self.now_ms);
         let asked = Asked {
             client,
             connection,
