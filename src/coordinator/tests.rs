@@ -4,6 +4,7 @@
 mod classic_assign;
 mod classic_assign_changes;
 mod classic_assign_random;
+mod classic_assign_returns;
 mod classic_computing;
 mod classic_computing_changes;
 mod clocks;

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use bytes::Bytes;
 use convoke::coordinator::event::{EpochReason, Event, RebalanceReason};
 use convoke::coordinator::record::{ConsumerGroupRecord, Record};
 use convoke::coordinator::request::{
@@ -14,6 +15,7 @@ use crate::epochs::Epochs;
 use crate::plan::SHORTEST_SESSION_MS;
 use crate::protocol::{Partition, decode};
 use crate::targets::Targets;
+use crate::told::Told;
 use crate::topics::index_of_name;
 use crate::upstream::Upstream;
 
@@ -49,7 +51,7 @@ pub(crate) struct Checker {
     heard_ms: BTreeMap<Text, u64>,
     session_ms: BTreeMap<Text, u64>,
     /// Since when the coordinator has run without a pause.
-    running_since_ms: u64,
+    pub(crate) running_since_ms: u64,
     /// How old an offset is at least that goes by itself; `None` if its age is not known.
     pub(crate) retention_ms: Option<i64>,
     /// The latest wall clock.
@@ -58,6 +60,7 @@ pub(crate) struct Checker {
     committed_ms: BTreeMap<Key, i64>,
     pub(crate) epochs: Epochs,
     targets: Targets,
+    pub(crate) told: Told,
     pub(crate) rebalances: usize,
 }
 
@@ -98,6 +101,7 @@ impl Checker {
                     group_id,
                     value: Some(value),
                 } => {
+                    self.told.on_record(group_id, value)?;
                     let before = self.generations.insert(group_id.clone(), value.generation);
                     match value.members.is_empty() {
                         true => self.inhabited.remove(group_id),
@@ -110,6 +114,7 @@ impl Checker {
                     }
                 }
                 Record::GroupMetadata { group_id, value: None } => {
+                    self.told.group_ended(group_id);
                     let ended_now = self.generations.remove_entry(group_id);
                     // Kafka begins anew where nobody is in the group.
                     ended.extend(ended_now.filter(|_| self.inhabited.contains(group_id)));
@@ -182,7 +187,10 @@ impl Checker {
                     .filter(|((group_id, _), _)| *group_id == request.group_id);
                 floor.offsets = of_group.map(|(key, values)| (key.clone(), values.len() - 1)).collect();
             }
-            Request::InstallAssignment(request) => self.targets.on_install(request),
+            Request::InstallAssignment(request) => {
+                self.targets.on_install(request);
+                self.told.on_install(request);
+            }
             Request::JoinGroup(request) => {
                 floor.generation_id = self.generations.get(&request.group_id).copied();
                 // It may be taken in by this one and never hear of it; then the next is answered what it missed, which is no
@@ -270,7 +278,11 @@ impl Checker {
                 .get(&request.group_id)
                 .copied()
                 .max(self.epochs.of(&request.group_id));
-            if response.leader.is_empty() && durable.is_none_or(|durable| durable < response.generation_id) {
+            // Members of a classic group wait for what an external assignor computes in their syncs.
+            let waits = self.epochs.of(&request.group_id).is_none()
+                && self.told.is_computed_outside(&request.group_id, response.generation_id);
+            let is_durable = durable.is_some_and(|durable| durable >= response.generation_id);
+            if response.leader.is_empty() && !waits && !is_durable {
                 return Err(format!(
                     "{}: assigned for in {}, which is not durable",
                     request.group_id, response.generation_id
@@ -293,7 +305,7 @@ impl Checker {
         Ok(())
     }
 
-    fn on_sync(&mut self, request: &SyncGroupRequest, assignment: &[u8]) -> Result<(), String> {
+    fn on_sync(&mut self, request: &SyncGroupRequest, assignment: &Bytes) -> Result<(), String> {
         let group_id = &request.group_id;
         let durable = self.generations.get(group_id).copied().max(self.epochs.of(group_id));
         if durable.is_none_or(|durable| durable < request.generation_id) {
@@ -301,6 +313,9 @@ impl Checker {
             return Err(format!(
                 "{group_id}: assignment of generation {generation_id} told, {durable:?} is durable"
             ));
+        }
+        if self.epochs.of(group_id).is_none() {
+            self.told.check_sync(request, assignment)?;
         }
         // A static member that comes back under another id is the same owner.
         let owner = request.group_instance_id.as_ref().unwrap_or(&request.member_id);
@@ -384,6 +399,7 @@ impl Checker {
 
     pub(crate) fn on_event(&mut self, now_ms: u64, event: &Event) -> Result<(), String> {
         self.epochs.on_event(now_ms, event)?;
+        self.told.on_event(now_ms, event);
         match event {
             // What an external assignor that comes anew asks for has its reason there. Static members that do not join again stay
             // beside those who do, so that a group can be above the limit, as at brokers; the next load sees to that.
@@ -392,7 +408,7 @@ impl Checker {
                 ..
             }
             | Event::RebalanceStarted {
-                reason: RebalanceReason::OverCapacity,
+                reason: RebalanceReason::OverCapacity | RebalanceReason::AssignorChanged,
                 ..
             } => Ok(()),
             Event::RebalanceStarted { .. } | Event::GroupEpochBumped { .. } => {

@@ -24,6 +24,7 @@ mod settled;
 mod standalone;
 mod store;
 mod targets;
+mod told;
 mod topics;
 mod upstream;
 mod world;

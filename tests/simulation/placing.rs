@@ -13,6 +13,8 @@ use crate::plan::METADATA_MAX;
 /// In what version an assignor speaks to its members: one that computed, and one that made something up.
 pub(crate) const HONEST: i16 = 1;
 const LIE: i16 = 2;
+/// No topic has had it.
+pub(crate) const NO_TOPIC: Uuid = Uuid::max();
 
 /// What is to be installed.
 #[derive(Debug)]
@@ -132,7 +134,7 @@ pub(crate) fn lie(prepared: &PrepareAssignmentResponse, around: &mut Surrounding
             members[given].partitions.push(TopicPartition { topic_id, partition });
         }
         (5, _) => members[liar].partitions.push(TopicPartition {
-            topic_id: Uuid::from_u128(3),
+            topic_id: NO_TOPIC,
             partition: 0,
         }),
         (6, _) => placement.group_epoch += if around.rng.chance(500) { 1 } else { -1 },

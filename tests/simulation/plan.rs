@@ -47,6 +47,7 @@ pub(crate) struct GroupPlan {
     pub(crate) protocol_type: &'static str,
     pub(crate) of_changing_topics: bool,
     pub(crate) consumers: Vec<ConsumerPlan>,
+    pub(crate) externals: Vec<ExternalPlan>,
 }
 
 /// A group of the consumer protocol.
@@ -61,7 +62,6 @@ pub(crate) struct ConsumerGroupPlan {
 pub(crate) struct MixedPlan {
     pub(crate) group: GroupPlan,
     pub(crate) members: Vec<MemberPlan>,
-    pub(crate) externals: Vec<ExternalPlan>,
 }
 
 #[derive(Debug)]
@@ -188,7 +188,11 @@ impl Plan {
             (1, 0, 1),
         ];
         let (classic, consumer, mixed) = *rng.pick(&kinds);
-        let groups = (0..classic).map(|_| GroupPlan::draw(rng)).collect();
+        let is_computed = settings
+            .coordinator_assigned
+            .iter()
+            .any(|rule| rule.external().is_some());
+        let groups = (0..classic).map(|_| GroupPlan::draw(rng, is_computed)).collect();
         let consumer_groups = (0..consumer).map(|_| ConsumerGroupPlan::draw(rng)).collect();
         let mixed_groups = (0..mixed).map(|_| MixedPlan::draw(rng)).collect();
         Self {
@@ -230,22 +234,28 @@ fn draw_assignor_rules(rng: &mut Rng) -> Arc<[ExternalAssignorRule]> {
     rng.pick(&rules).iter().cloned().collect()
 }
 
-/// Who assigns for the classic groups: their leaders, or the coordinator with whatever assignor.
+/// Who assigns for the classic groups: their leaders, the coordinator with whatever assignor, or somebody else.
 fn draw_classic_rules(rng: &mut Rng) -> Arc<[ClassicAssignmentRule]> {
-    let rule = |assignor: Option<&str>| ClassicAssignmentRule {
+    let rule = |assignor: Option<&str>, fallback| ClassicAssignmentRule {
         groups: GroupPatterns::new(&["group-*".to_owned(), "changing-*".to_owned(), "mixed-*".to_owned()]),
         assignor: assignor.map(Text::from),
-        fallback: None,
+        fallback,
     };
     let named = ClassicAssignor::NAMES.map(Some);
-    match rng.chance(500) {
-        true => [rule(*rng.pick(&[None, None, named[0], named[1], named[2], named[3]]))].into(),
-        false => Arc::default(),
+    let fallbacks = [None, Some(ClassicAssignor::Range), Some(ClassicAssignor::Sticky)];
+    match rng.below(4) {
+        0 => [rule(
+            *rng.pick(&[None, None, named[0], named[1], named[2], named[3]]),
+            None,
+        )]
+        .into(),
+        1 => [rule(Some("lag"), *rng.pick(&fallbacks))].into(),
+        _ => Arc::default(),
     }
 }
 
 impl GroupPlan {
-    fn draw(rng: &mut Rng) -> Self {
+    fn draw(rng: &mut Rng, is_computed: bool) -> Self {
         let protocol_type = if rng.chance(850) { "consumer" } else { "connect" };
         const LISTS: [&[&str]; 6] = [
             &["range"],
@@ -264,6 +274,10 @@ impl GroupPlan {
             protocol_type,
             of_changing_topics: protocol_type == "consumer" && rng.chance(400),
             consumers,
+            externals: match is_computed {
+                true => ExternalPlan::draw_some(rng),
+                false => Vec::new(),
+            },
         }
     }
 }
@@ -307,12 +321,9 @@ impl MixedPlan {
             protocol_type: "consumer",
             of_changing_topics: true,
             consumers,
-        };
-        Self {
-            group,
-            members,
             externals: ExternalPlan::draw_some(rng),
-        }
+        };
+        Self { group, members }
     }
 }
 

@@ -26,6 +26,7 @@ impl World {
                 let consumer = Consumer::new(&group_id, group, number, consumer);
                 self.clients.push(Client::new(Role::Consumer(consumer)));
             }
+            self.clients.extend(externals(&group_id, &group.externals));
             self.groups.push(group_id);
         }
         for index in 0..self.plan.standalone {
@@ -59,7 +60,7 @@ impl World {
                 let client = Mixed::new(&group_id, number, &mixed.group, plans, reads_on);
                 self.clients.push(Client::new(Role::Mixed(Box::new(client))));
             }
-            self.clients.extend(externals(&group_id, &mixed.externals));
+            self.clients.extend(externals(&group_id, &mixed.group.externals));
             self.groups.push(group_id);
         }
         self.last_number = last_number;

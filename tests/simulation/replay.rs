@@ -113,6 +113,10 @@ fn summary(view: ShardView) -> BTreeMap<Text, GroupView> {
         }
         if let Some(classic) = &mut group.classic {
             (classic.assignor, classic.partitions_withheld) = (None, 0);
+            // Of a group without a leader a load does not know whether somebody else computed.
+            if classic.assigned_by == "external" {
+                classic.assigned_by = "coordinator";
+            }
         }
         group.members.sort_by(|a, b| a.member_id.cmp(&b.member_id));
         for member in &mut group.members {

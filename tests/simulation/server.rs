@@ -35,6 +35,8 @@ pub(crate) struct Server {
     appended: Lsn,
     tick_at_ms: u64,
     last_step_ms: u64,
+    /// When the store began with what it is at.
+    store_began_ms: u64,
     pub(crate) wall_offset_ms: i64,
 }
 
@@ -74,6 +76,7 @@ impl Server {
             appended: Lsn(0),
             tick_at_ms: u64::MAX,
             last_step_ms: 0,
+            store_began_ms: 0,
             wall_offset_ms: 0,
         }
     }
@@ -318,9 +321,18 @@ impl World {
         );
     }
 
+    /// For how long the store has been at what it writes.
+    pub(crate) fn store_took_ms(&self) -> u64 {
+        match self.store.is_idle() {
+            true => 0,
+            false => self.now_ms - self.server.store_began_ms,
+        }
+    }
+
     /// What follows every step: the store writes what it was given, and the shard is stepped again when it wants.
     fn go_on(&mut self) {
         if let Some(took_ms) = self.store.begin(&mut self.rng, &self.faults) {
+            self.server.store_began_ms = self.now_ms;
             let load = self.server.load;
             self.at(took_ms, Happening::Written { load });
         }
@@ -422,6 +434,7 @@ impl World {
         self.server.tick_at_ms = u64::MAX;
         self.server.last_step_ms = self.now_ms;
         self.checker.running_since(self.now_ms);
+        self.checker.told.loaded();
         self.arm_tick();
         self.tell_topics()
     }

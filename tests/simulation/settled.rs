@@ -65,7 +65,7 @@ impl World {
         let is_assigned_for_here = group
             .classic
             .as_ref()
-            .is_some_and(|classic| classic.assigned_by == "coordinator");
+            .is_some_and(|classic| classic.assigned_by != "leader");
         if !is_assigned_for_here && self.must_be_assigned_for(group) {
             return Some(format!("{group_id} has a leader: {group:?}"));
         }

@@ -423,6 +423,7 @@ impl World {
         if self.rng.chance(100) {
             self.check_replay()?;
         }
+        self.check_waits()?;
         let has_limit = self.settings.group_max_size.min(self.settings.group_consumer_max_size) < i32::MAX;
         if has_limit && let Some(view) = self.view()? {
             self.check_sizes(&view)?;

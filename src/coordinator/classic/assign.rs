@@ -1,6 +1,6 @@
 //! Groups of consumers that the coordinator assigns for, by a rule of the configuration: no client is their leader.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -26,6 +26,8 @@ pub(super) struct Assigned {
     pub(super) topics: BTreeMap<Text, i32>,
     /// Partitions that nobody has until their owners have given them up.
     pub(super) withheld: usize,
+    /// Of which static members the former selves may be such owners.
+    pub(super) returned: BTreeSet<Text>,
     /// What they are withheld for, where an external assignor is asked.
     pub(super) promise: Option<Placement>,
 }
@@ -107,6 +109,7 @@ impl ClassicGroup {
                 metadata: member.metadata(protocol),
                 last: member.assignment.clone(),
                 has_joined: member.is_parked_in_join(),
+                has_former: member.is_unheard,
             })
             .collect()
     }
@@ -124,7 +127,8 @@ impl ClassicGroup {
         tell: impl FnOnce(&Self, Text, &Plan) -> Event,
         cx: &mut Context<'_>,
     ) {
-        let plan = placement.draft.finish(&placement.targets);
+        let is_heard = |member_id: &Text| self.members.get(member_id).is_none_or(|member| !member.is_unheard);
+        let plan = placement.draft.finish(&placement.targets, is_heard);
         cx.event(tell(self, assignor.clone(), &plan));
         if plan.withheld > 0 {
             // Who has to give something up joins again by itself. One that does not must not keep it from the others for ever.
@@ -137,6 +141,7 @@ impl ClassicGroup {
             assignor: Some(assignor),
             topics: placement.draft.topics.clone(),
             withheld: plan.withheld,
+            returned: plan.returned,
             promise: is_promise.then_some(placement),
         });
     }
@@ -161,6 +166,24 @@ impl ClassicGroup {
         let said = topics(&self.selected_metadata(member_id));
         let waits_for_others = self.assigned.as_ref().is_some_and(|assigned| assigned.withheld > 0);
         said != Subscription::Unknown && said == topics(metadata_before) && !waits_for_others
+    }
+
+    /// A static member was heard under its new id: nobody goes on under the one before.
+    pub(super) fn hear(&mut self, member_id: &str) {
+        if let Some(member) = self.members.get_mut(member_id) {
+            member.is_unheard = false;
+        }
+    }
+
+    /// What was withheld for a former self is given in the next round once it is known to be gone, and everybody has heard of this one.
+    pub(super) fn give_what_is_free(&mut self, cx: &mut Context<'_>) {
+        let Some(assigned) = self.assigned.as_ref().filter(|_| self.pending_syncs.is_empty()) else {
+            return;
+        };
+        let is_heard = |member_id: &&Text| self.members.get(member_id).is_some_and(|member| !member.is_unheard);
+        if let Some(member_id) = assigned.returned.iter().find(is_heard).cloned() {
+            self.prepare_rebalance(Cause::of(RebalanceReason::PartitionsWithheld, &member_id), cx);
+        }
     }
 
     /// Nobody has had what was withheld for as long as a rebalance may take.

@@ -32,6 +32,8 @@ pub(super) struct Applicant {
     pub(super) last: Bytes,
     /// Whether it takes part in this round: a static member that is silent does not.
     pub(super) has_joined: bool,
+    /// Whether its former self, which was told it, may go on meanwhile.
+    pub(super) has_former: bool,
 }
 
 impl Applicant {
@@ -58,6 +60,8 @@ pub(super) struct Draft {
     versions: Vec<i16>,
     /// What each member goes on with.
     held: Vec<Partitions>,
+    /// What its former self may go on with.
+    former: Vec<Partitions>,
 }
 
 /// What each member is told.
@@ -67,6 +71,8 @@ pub(super) struct Plan {
     pub(super) partitions: usize,
     pub(super) moved: usize,
     pub(super) withheld: usize,
+    /// Whose former selves something is withheld for. They do not join again for it by themselves.
+    pub(super) returned: BTreeSet<Text>,
 }
 
 impl Draft {
@@ -95,6 +101,10 @@ impl Draft {
         let held =
             held.map(|(applicant, subscription)| held_while_joining(protocol, applicant, subscription, &topic_ids));
         let held = held.collect();
+        let former = applicants
+            .iter()
+            .map(|applicant| held_by_former(protocol, applicant, &topic_ids));
+        let former = former.collect();
         let mut shared: BTreeMap<Vec<Uuid>, Arc<[Uuid]>> = BTreeMap::new();
         let members = applicants.iter().zip(&subscriptions).zip(claims::settle(&claims));
         let members = members.map(|((applicant, subscription), target)| {
@@ -131,6 +141,7 @@ impl Draft {
             versions: subscriptions.iter().map(|subscription| subscription.version).collect(),
             topic_ids,
             held,
+            former,
         })
     }
 
@@ -141,9 +152,15 @@ impl Draft {
         placed.unwrap_or_else(|_| vec![Arc::default(); self.group.members.len()])
     }
 
-    /// What is told of these targets, which are in the members' order.
-    pub(super) fn finish(&self, targets: &[Arc<Partitions>]) -> Plan {
+    /// What is told of these targets, which are in the members' order. `is_heard` says of whom something was heard under the id that it
+    /// has: nobody goes on under the one before.
+    pub(super) fn finish(&self, targets: &[Arc<Partitions>], is_heard: impl Fn(&Text) -> bool) -> Plan {
         let held_by_somebody: BTreeSet<&TopicPartition> = self.held.iter().flat_map(Partitions::iter).collect();
+        let returned = self.group.members.iter().zip(&self.former);
+        let returned = returned.filter(|(spec, _)| !is_heard(&spec.member_id));
+        let formerly: BTreeMap<&TopicPartition, &Text> = returned
+            .flat_map(|(spec, former)| former.iter().map(|partition| (partition, &spec.member_id)))
+            .collect();
         let had: BTreeSet<&TopicPartition> = self
             .group
             .members
@@ -155,9 +172,16 @@ impl Draft {
             let (spec, held) = (&self.group.members[member], &self.held[member]);
             let is_moved = |partition: &&TopicPartition| had.contains(partition) && !spec.target.contains(partition);
             plan.moved += target.iter().filter(is_moved).count();
-            let is_free =
-                |partition: &&TopicPartition| held.contains(partition) || !held_by_somebody.contains(partition);
+            let returned = |partition: &TopicPartition| {
+                let returned = formerly.get(partition).copied();
+                returned.filter(|returned| **returned != spec.member_id)
+            };
+            let is_free = |partition: &&TopicPartition| {
+                held.contains(partition) || (!held_by_somebody.contains(partition) && returned(partition).is_none())
+            };
             let given: Vec<TopicPartition> = target.iter().filter(is_free).copied().collect();
+            let kept_from_it = target.iter().filter(|partition| !is_free(partition));
+            plan.returned.extend(kept_from_it.filter_map(returned).cloned());
             plan.withheld += target.len() - given.len();
             plan.partitions += given.len();
             let named = self.named(&Partitions::from_ascending(given));
@@ -175,7 +199,8 @@ impl Draft {
     }
 }
 
-/// What the member had before. Under an eager protocol the coordinator knows that best; a member that is new here may still remember it.
+/// What the member had before. Under an eager protocol the coordinator knows that best, and of one that has begun anew; a member that is
+/// new here may still remember it.
 fn claim(
     protocol: ClassicAssignor,
     applicant: &Applicant,
@@ -183,7 +208,7 @@ fn claim(
     generation: i32,
     topic_ids: &TopicIds,
 ) -> Claim {
-    if protocol.is_cooperative() && applicant.says_what_it_holds(subscription) {
+    if protocol.is_cooperative() && applicant.says_what_it_holds(subscription) && !applicant.has_former {
         let told = subscription.generation;
         let told = told.or_else(|| read_cooperative_user_data(&subscription.user_data));
         return Claim {
@@ -219,6 +244,15 @@ fn held_while_joining(
         held.extend(known(&last.unwrap_or_default(), topic_ids));
     }
     held.into_iter().collect()
+}
+
+/// Nothing under an eager protocol, where what is withheld would take one more round in which nobody reads.
+fn held_by_former(protocol: ClassicAssignor, applicant: &Applicant, topic_ids: &TopicIds) -> Partitions {
+    if !protocol.is_cooperative() || !applicant.has_former {
+        return Partitions::default();
+    }
+    let last = read_assignment(&applicant.last).map(|last| last.partitions);
+    known(&last.unwrap_or_default(), topic_ids).into_iter().collect()
 }
 
 fn known(named: &NamedPartitions, topic_ids: &TopicIds) -> Vec<TopicPartition> {

@@ -134,6 +134,7 @@ impl ClassicGroup {
         }
         self.validate_member(&request.member_id, request.group_instance_id.as_ref())
             .map_err(refuse)?;
+        self.hear(&request.member_id);
         self.on_member_rejoined(ticket, request, cx);
         Ok(())
     }

@@ -25,6 +25,9 @@ pub(super) struct Member {
     pub(super) assignment: Bytes,
     /// Its first join has not been answered yet.
     pub(super) is_new: bool,
+    /// It came back under this id, and nothing was heard of it by that: its join may have been under way for long, and who sent it
+    /// may go on under the id before.
+    pub(super) is_unheard: bool,
     protocols: Vec<Protocol>,
     parked_join: Option<Ticket>,
     parked_sync: Option<Ticket>,
@@ -42,6 +45,7 @@ impl Member {
             session_timeout_ms: request.session_timeout_ms,
             assignment: Bytes::new(),
             is_new: true,
+            is_unheard: false,
             protocols: request.protocols,
             parked_join: None,
             parked_sync: None,
@@ -59,6 +63,7 @@ impl Member {
             session_timeout_ms: -1,
             assignment: Bytes::new(),
             is_new: false,
+            is_unheard: false,
             protocols: vec![Protocol {
                 name: protocol.clone(),
                 metadata: value.subscription.clone(),
@@ -223,6 +228,7 @@ impl Members {
         {
             member.id = new_id.clone();
             member.is_new = false;
+            member.is_unheard = true;
             if let Some(instance_id) = &member.instance_id {
                 self.statics.insert(instance_id.clone(), new_id.clone());
             }

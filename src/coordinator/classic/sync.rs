@@ -28,6 +28,7 @@ impl ClassicGroup {
             cx.reply(ticket, sync_refusal(error));
             return;
         }
+        self.hear(&request.member_id);
         match self.state {
             State::CompletingRebalance => {
                 self.note_synced(&request.member_id, cx);
@@ -43,6 +44,7 @@ impl ClassicGroup {
                 self.note_synced(&request.member_id, cx);
                 let response = self.sync_response(&request.member_id);
                 cx.reply(ticket, response);
+                self.give_what_is_free(cx);
             }
             // Validated: nobody is in an empty group.
             State::Empty | State::PreparingRebalance => {

@@ -27,6 +27,7 @@ impl ClassicGroup {
                 assignor: None,
                 topics,
                 withheld: 0,
+                returned: BTreeSet::new(),
                 promise: None,
             });
             return;

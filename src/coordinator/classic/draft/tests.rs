@@ -85,13 +85,14 @@ fn applicant(id: &str, metadata: Bytes) -> Applicant {
         metadata,
         last: Bytes::new(),
         has_joined: true,
+        has_former: false,
     }
 }
 
 /// What everybody is told, as text, and how many partitions are withheld.
 fn told(draft: &Draft, assignor: ClassicAssignor) -> (Vec<String>, usize) {
     let targets = assignor.assign(&draft.group).expect("all sizes are known");
-    let plan = draft.finish(&targets);
+    let plan = draft.finish(&targets, |_| false);
     let text = |bytes: &Bytes| {
         let topics = read_assignment(bytes)
             .expect("readable")
@@ -128,7 +129,8 @@ fn as_many_partitions_wait_for_their_owners_as_with_kafkas_own_class() {
             applicant(id, metadata(&subscribed, &[], Some((owned, 4))))
         });
         let draft = Draft::new(COOPERATIVE, members.collect(), 4, &topics(sizes)).expect("readable");
-        let plan = draft.finish(&COOPERATIVE.assign(&draft.group).expect("all sizes are known"));
+        let targets = COOPERATIVE.assign(&draft.group).expect("all sizes are known");
+        let plan = draft.finish(&targets, |_| true);
         assert_eq!(plan.partitions.to_string(), count, "{line}");
         assert_eq!(plan.moved, plan.withheld, "{line}");
         compared += 1;
