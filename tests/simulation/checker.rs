@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
 use convoke::coordinator::event::{EpochReason, Event, RebalanceReason};
+use convoke::coordinator::input::Now;
 use convoke::coordinator::record::{ConsumerGroupRecord, Record};
 use convoke::coordinator::request::{
     JoinGroupRequest, JoinGroupResponse, OffsetCommitRequest, OffsetFetchRequest, OffsetFetchResponse, Request,
@@ -55,7 +56,7 @@ pub(crate) struct Checker {
     /// How old an offset is at least that goes by itself; `None` if its age is not known.
     pub(crate) retention_ms: Option<i64>,
     /// The latest wall clock.
-    pub(crate) wall_ms: i64,
+    wall_ms: i64,
     /// When the newest value of each partition was committed, on the wall.
     committed_ms: BTreeMap<Key, i64>,
     pub(crate) epochs: Epochs,
@@ -67,6 +68,11 @@ pub(crate) struct Checker {
 impl Checker {
     pub(crate) fn running_since(&mut self, now_ms: u64) {
         self.running_since_ms = now_ms;
+    }
+
+    /// The coordinator is stepped at this time.
+    pub(crate) fn steps_at(&mut self, now: Now) {
+        self.wall_ms = self.wall_ms.max(now.wall_ms);
     }
 
     /// The generation of a classic group that is durable.

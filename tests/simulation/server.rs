@@ -175,7 +175,7 @@ impl World {
     /// Steps the shard and does what it asks for.
     pub(crate) fn step(&mut self, input: Input) -> Result<(), String> {
         let now = self.now();
-        self.checker.wall_ms = self.checker.wall_ms.max(now.wall_ms);
+        self.checker.steps_at(now);
         let Some(shard) = &mut self.server.shard else {
             return Ok(());
         };
@@ -459,6 +459,8 @@ impl World {
         let Some(shard) = self.server.shard.as_mut().filter(|_| !self.server.is_stalled) else {
             return Ok(None);
         };
+        // What has run out of its time meanwhile goes with this step, too.
+        self.checker.steps_at(now);
         let ticket = Ticket(u64::MAX);
         let mut outputs = Vec::new();
         shard.step(now, Input::Request { ticket, request }, &mut outputs);
