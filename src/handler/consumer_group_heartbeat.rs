@@ -13,7 +13,7 @@ use kafka_protocol::protocol::StrBytes;
 
 use super::access::{Access, Operation};
 use super::call::{Call, Handled};
-use super::convert::{optional_text, optional_wire, owned_bytes, text, wire};
+use super::convert::{optional_text, optional_wire, text, wire};
 use super::{ClientUpstream, pattern_heartbeat, topic_patterns};
 use crate::coordinator::partitions::{Partitions, TopicPartition};
 use crate::coordinator::request::{self as core, Request, ResolvedRegex, Response, Text};
@@ -36,7 +36,9 @@ pub(super) async fn handle(call: &Call<'_>, body: Bytes, access: &mut Access<'_,
         return fail(call, error);
     }
     look_for_topics(call, &request);
-    let assignors = client_assignors(&request)?;
+    let Some(assignors) = client_assignors(call, &request)? else {
+        return fail(call, ErrorCode::COORDINATOR_NOT_AVAILABLE);
+    };
     if pattern_heartbeat::is_one(call, &request, assignors.as_deref()) {
         return Box::pin(pattern_heartbeat::handle(
             call,
@@ -155,18 +157,27 @@ fn to_core(
     }
 }
 
-/// The assignors that the member has; `None` is as before. The length guard keeps them from other versions than ours.
-fn client_assignors(request: &ConsumerGroupHeartbeatRequest) -> Result<Option<Vec<core::ClientAssignor>>, WireError> {
-    let assignors = tags::client_assignors(request)?;
-    let to_core = |assignor: &tags::ClientAssignor| core::ClientAssignor {
-        name: text(&assignor.name),
-        minimum_version: assignor.minimum_version,
-        maximum_version: assignor.maximum_version,
-        reason: assignor.reason,
-        metadata_version: assignor.metadata_version,
-        metadata: owned_bytes(&assignor.metadata),
+/// The assignors that the member has, where nothing is as before; `None` if groups keep too much already. The length guard keeps them
+/// from other versions than ours.
+fn client_assignors(
+    call: &Call<'_>,
+    request: &ConsumerGroupHeartbeatRequest,
+) -> Result<Option<Option<Vec<core::ClientAssignor>>>, WireError> {
+    let Some(assignors) = tags::client_assignors(request)? else {
+        return Ok(Some(None));
     };
-    Ok(assignors.map(|assignors| assignors.iter().map(to_core).collect()))
+    let to_core = |assignor: &tags::ClientAssignor| {
+        Some(core::ClientAssignor {
+            name: text(&assignor.name),
+            minimum_version: assignor.minimum_version,
+            maximum_version: assignor.maximum_version,
+            reason: assignor.reason,
+            metadata_version: assignor.metadata_version,
+            metadata: call.services.group_memory.keep(&assignor.metadata)?,
+        })
+    };
+    let kept: Option<Vec<_>> = assignors.iter().map(to_core).collect();
+    Ok(kept.map(Some))
 }
 
 /// What the member says it has; `None` is as before.

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use bytes::Bytes;
 use kafka_protocol::protocol::StrBytes;
 
 use crate::coordinator::request::Text;
@@ -15,11 +14,6 @@ pub(super) fn text(wire: &StrBytes) -> Text {
 /// A copy of an optional string that does not keep the frame alive.
 pub(super) fn optional_text(wire: Option<&StrBytes>) -> Option<Text> {
     wire.map(text)
-}
-
-/// A copy of bytes that does not keep the frame alive.
-pub(super) fn owned_bytes(wire: &Bytes) -> Bytes {
-    Bytes::copy_from_slice(wire)
 }
 
 /// A string for the wire.

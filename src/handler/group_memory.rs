@@ -1,4 +1,4 @@
-//! What groups keep of their members' own words, metadata and assignments, is bounded for all groups together
+//! What groups keep of their members' and assignors' own words, metadata and assignments, is bounded for all groups together
 //! (`limits.group_memory_max`): a member stays for as long as its session after its connection is gone, so neither the number of
 //! connections nor what requests may hold bounds it.
 
@@ -61,8 +61,8 @@ impl GroupMemory {
         if self.complaints.may_say() {
             warn!(
                 max = self.max,
-                "a join or sync is refused, since groups keep too much of their members' metadata and assignments already; raise \
-                 limits.group_memory_max, or find the groups whose members say so much"
+                "a request is refused, since groups keep too much of their members' and assignors' metadata and assignments already; \
+                 raise limits.group_memory_max, or find the groups whose members say so much"
             );
         }
         None

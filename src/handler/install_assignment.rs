@@ -7,7 +7,7 @@ use bytes::Bytes;
 use super::ClientUpstream;
 use super::access::{Access, Operation};
 use super::call::{Call, Handled};
-use super::convert::{optional_wire, owned_bytes, text};
+use super::convert::{optional_wire, text};
 use super::prepare_assignment::NOT_OURS;
 use crate::coordinator::partitions::TopicPartition;
 use crate::coordinator::request::{self as core, Request, Response, Text};
@@ -24,8 +24,15 @@ pub(super) async fn handle(call: &Call<'_>, body: Bytes, access: &mut Access<'_,
     if call.is_delegated(group_id) {
         return answer(call, ErrorCode::GROUP_ID_NOT_FOUND, Some(&Text::from(NOT_OURS)));
     }
-    let install = Request::InstallAssignment(to_core(&request));
-    match call.services.coordinator.call(group_id, install).await {
+    let Some(install) = to_core(call, &request) else {
+        return answer(call, ErrorCode::COORDINATOR_NOT_AVAILABLE, None);
+    };
+    match call
+        .services
+        .coordinator
+        .call(group_id, Request::InstallAssignment(install))
+        .await
+    {
         Response::InstallAssignment { error, error_message } => answer(call, error, error_message.as_ref()),
         Response::NotOwned => answer(call, ErrorCode::GROUP_ID_NOT_FOUND, Some(&Text::from(NOT_OURS))),
         Response::Unavailable { error } => answer(call, error, None),
@@ -42,27 +49,29 @@ fn answer(call: &Call<'_>, error: ErrorCode, message: Option<&Text>) -> Handled 
     call.reply(&response, error)
 }
 
-fn to_core(request: &InstallAssignmentRequest) -> core::InstallAssignmentRequest {
-    core::InstallAssignmentRequest {
+/// `None` if groups keep too much already.
+fn to_core(call: &Call<'_>, request: &InstallAssignmentRequest) -> Option<core::InstallAssignmentRequest> {
+    let members = request.members.iter().map(|installed| member(call, installed));
+    Some(core::InstallAssignmentRequest {
         group_id: text(&request.group_id),
         member_id: text(&request.member_id),
         member_epoch: request.member_epoch,
         group_epoch: request.group_epoch,
         error: request.error,
-        members: request.members.iter().map(member).collect(),
-    }
+        members: members.collect::<Option<_>>()?,
+    })
 }
 
-fn member(member: &InstalledMember) -> core::InstalledMember {
+fn member(call: &Call<'_>, member: &InstalledMember) -> Option<core::InstalledMember> {
     let partitions = member.partitions.iter().flat_map(|topic| {
         let topic_id = topic.topic_id;
         let numbers = topic.partitions.iter();
         numbers.map(move |&partition| TopicPartition { topic_id, partition })
     });
-    core::InstalledMember {
+    Some(core::InstalledMember {
         member_id: text(&member.member_id),
         partitions: partitions.collect(),
         metadata_version: member.metadata_version,
-        metadata: owned_bytes(&member.metadata),
-    }
+        metadata: call.services.group_memory.keep(&member.metadata)?,
+    })
 }

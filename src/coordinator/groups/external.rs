@@ -102,6 +102,8 @@ impl Groups {
         let known = known.filter(|_| !request.is_join());
         let before: &[ClientAssignor] = known.map_or(&[], |known| &known.assignors);
         let news = asked(before, request.client_assignors.as_deref());
+        // Whoever asks with each heartbeat is heard, and waits as others do: at once it would only ask again.
+        let is_repeated = request.client_assignors.as_deref() == Some(before);
         if let Some(replaced) = cx.externals.take_in(scope, request, is_shown) {
             // It came over a connection that the client gave up.
             let error = ErrorCode::COORDINATOR_LOAD_IN_PROGRESS;
@@ -117,7 +119,7 @@ impl Groups {
         }
         let told = self.tell_groups(scope, request, news, cx);
         let interval_ms = cx.settings.consumer_heartbeat_interval_ms(scope.text());
-        if request.is_join() || (news.is_some() && !is_new) || !told.is_empty() {
+        if request.is_join() || (news.is_some() && !is_new && !is_repeated) || !told.is_empty() {
             return cx.reply(ticket, external_response(scope, member_id, interval_ms, told));
         }
         cx.externals.park(scope, member_id, ticket);

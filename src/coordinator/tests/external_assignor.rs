@@ -4,7 +4,7 @@ use super::computing_client::{asking, assignor, registration, running};
 use super::consumer_client::{Client, SESSION_MS, at_once, beat_of, join_of, shard, shard_with};
 use crate::coordinator::event::{EpochReason, Event};
 use crate::coordinator::group_patterns::GroupPatterns;
-use crate::coordinator::request::{ConsumerGroupHeartbeatRequest, Request};
+use crate::coordinator::request::{ClientAssignor, ConsumerGroupHeartbeatRequest, Request};
 use crate::coordinator::settings::{ExternalAssignorRule, Settings};
 use crate::wire::error_code::ErrorCode;
 
@@ -68,6 +68,35 @@ fn what_it_says_new_is_answered_at_once() {
     let same = test.send_beat(news);
     assert!(!test.is_answered(same), "nothing is new");
     assert_eq!(test.view().externals[0].assignors.len(), 2);
+}
+
+#[test]
+fn who_asks_with_each_heartbeat_is_heeded_and_waits_all_the_same() {
+    let mut test = shard();
+    test.register("x");
+    let poll = test.poll("x");
+    let join = test.send_beat(asking("a", "lag"));
+    assert!(test.beat_reply(poll).should_compute_assignment);
+    test.give_all_to(0, "x", 1);
+    assert_eq!(test.beat_reply(join).member_epoch, 2);
+    let asks = ConsumerGroupHeartbeatRequest {
+        client_assignors: Some(vec![ClientAssignor {
+            reason: 1,
+            ..assignor("lag")
+        }]),
+        ..beat_of("x", 1)
+    };
+    assert!(
+        test.beat(asks.clone()).should_compute_assignment,
+        "it asks, and is who computes"
+    );
+    test.give_all_to(0, "x", 1);
+    let again = test.send_beat(asks);
+    assert!(!test.is_answered(again), "it would ask again at once");
+    test.advance_ms(999);
+    assert!(!test.is_answered(again), "one wish a second");
+    test.advance_ms(1);
+    assert!(test.beat_reply(again).should_compute_assignment);
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! Client-side assignors: the two requests that compute an assignment, and the heartbeat's fields of our own.
 
+use std::time::Duration;
+
 use bytes::{Bytes, BytesMut};
 use kafka_protocol::messages::{ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse};
 
@@ -353,4 +355,48 @@ async fn an_external_assignor_is_gone_with_its_connection() {
     let (partitions, _) = told(&joined).expect("an assignment");
     assert_eq!(partitions, [0, 1, 2], "a server assignor has placed them, at once");
     assert_eq!(hears(&setup, 1, &external(1)).await.error_code, 25);
+}
+
+/// Of all groups together: one after another an assignor registers for each, and none goes.
+#[tokio::test(start_paused = true)]
+async fn what_all_groups_keep_of_assignors_metadata_is_bounded_and_free_again_when_they_are_gone() {
+    const LONG: usize = 60 * 1024;
+    let setup = Setup::new().await;
+    let held = || setup.services.metrics.group_memory.get();
+    let fitting = GROUP_MEMORY_MAX / LONG;
+    let long = ClientAssignor {
+        metadata: Bytes::from(vec![7; LONG]),
+        ..assignor()
+    };
+    let mut refused = 0;
+    for number in 0..2 * fitting {
+        let group_id = string(&format!("g{number}"));
+        let mut register = external(0).with_group_id(group_id.into());
+        set_client_assignors(&mut register, std::slice::from_ref(&long)).expect("it fits");
+        match hears(&setup, 1, &register).await.error_code {
+            0 => {}
+            // COORDINATOR_NOT_AVAILABLE
+            15 => refused += 1,
+            error => panic!("error {error}"),
+        }
+    }
+    assert_eq!(refused, fitting);
+    assert_eq!(held(), i64::try_from(fitting * LONG).expect("small"));
+    let too_much = InstallAssignmentRequest {
+        members: vec![InstalledMember {
+            metadata: Bytes::from(vec![7; LONG]),
+            ..InstalledMember::default()
+        }],
+        ..install("g", "external", 1)
+    };
+    let upstream = &mut Upstream::unused();
+    let (installed, _): (InstallAssignmentResponse, _) =
+        exchange(&setup, CONSUMER_GROUP_INSTALL_ASSIGNMENT, &too_much, upstream).await;
+    assert_eq!(installed.error_code, 15);
+    // Nobody is heard of any more.
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert_eq!(held(), 0);
+    let mut register = external(0);
+    set_client_assignors(&mut register, &[long]).expect("it fits");
+    assert_eq!(hears(&setup, 1, &register).await.error_code, 0);
 }
