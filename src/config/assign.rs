@@ -1,5 +1,7 @@
 //! The rules of `groups.assign`: classic groups that Convoke assigns for, and by what.
 
+use std::collections::BTreeSet;
+
 use super::AssignorConfig;
 use super::assignors::covers;
 use super::layers::Item;
@@ -24,16 +26,30 @@ impl Reader {
     /// Every rule, with all that is wrong with any of them.
     pub(super) fn assign(&mut self, assignors: &[AssignorConfig]) -> Vec<AssignConfig> {
         let mut all = Vec::new();
+        let mut earlier = Meant::default();
         let before = self.problems.len();
         for rule in self.rules(KEY) {
             if self.is_enough(KEY, before) {
                 break;
             }
             let groups = self.rule_groups(KEY, &rule);
-            if !rule.fields.contains_key("groups") {
-                let message = "missing; give the groups that are meant, for all of them `groups: [\"*\"]`";
-                self.problem(rule.place.clone(), &format!("{KEY}.groups"), message);
+            let key = format!("{KEY}.groups");
+            match rule.fields.get("groups") {
+                None => {
+                    let message = "missing; give the groups that are meant, for all of them `groups: [\"*\"]`";
+                    self.problem(rule.place.clone(), &key, message);
+                }
+                Some(given) if given.items.is_empty() => {
+                    let message = "no group; give the groups that are meant, for all of them `groups: [\"*\"]`";
+                    self.problem(given.place.clone(), &key, message);
+                }
+                Some(given) if !groups.is_empty() && groups.iter().all(|group| earlier.have(group)) => {
+                    let message = "never used: rules before this one mean all of its groups, and the first holds";
+                    self.problem(given.place.clone(), &key, message);
+                }
+                Some(_) => {}
             }
+            groups.iter().for_each(|group| earlier.add(group));
             let assignor = self.assignor(&rule, &groups, assignors);
             let fallback = self.fallback(&rule);
             all.push(AssignConfig {
@@ -83,6 +99,29 @@ impl Reader {
                 format!("`{text}` is no assignor that Convoke has itself for classic groups; those are {own}")
             })
         })
+    }
+}
+
+/// The groups that rules mean.
+#[derive(Default)]
+struct Meant {
+    names: BTreeSet<String>,
+    prefixes: BTreeSet<String>,
+}
+
+impl Meant {
+    fn add(&mut self, pattern: &str) {
+        match pattern.strip_suffix('*') {
+            Some(prefix) => self.prefixes.insert(prefix.to_owned()),
+            None => self.names.insert(pattern.to_owned()),
+        };
+    }
+
+    /// Whether all groups of the pattern are among them.
+    fn have(&self, pattern: &str) -> bool {
+        let beginning = pattern.strip_suffix('*').unwrap_or(pattern);
+        let mut beginnings = (0..=beginning.len()).filter_map(|end| beginning.get(..end));
+        self.names.contains(pattern) || beginnings.any(|prefix| self.prefixes.contains(prefix))
     }
 }
 

@@ -186,8 +186,16 @@ impl Reader {
         let groups = given
             .items
             .iter()
-            .filter_map(|item| self.item(&key, item, group_pattern));
+            .filter_map(|item| self.item(&key, item, named_groups));
         groups.collect()
+    }
+}
+
+/// No group that a rule could be for has an empty name.
+fn named_groups(text: &str) -> Result<String, String> {
+    match text.is_empty() {
+        true => Err("it is empty; give a group's name, or `*` for all groups".to_owned()),
+        false => group_pattern(text),
     }
 }
 

@@ -74,6 +74,31 @@ groups:
 }
 
 #[test]
+fn a_rule_that_can_mean_no_group_is_a_mistake() {
+    let text = "\
+groups:
+  assign:
+    - groups: []
+    - groups: ['']
+    - groups: [a-*, b]
+    - groups: [a-b-*, b]
+    - groups: [a-b-c, c]
+    - groups: [b*]
+    - groups: ['*']
+    - groups: [d]
+";
+    expect_messages(
+        &format!("{MINIMAL}{text}"),
+        &[
+            "convoke.yaml:5:15: groups.assign.groups: no group; give the groups that are meant, for all of them `groups: [\"*\"]`",
+            "convoke.yaml:6:16: groups.assign.groups: it is empty; give a group's name, or `*` for all groups",
+            "convoke.yaml:8:15: groups.assign.groups: never used: rules before this one mean all of its groups, and the first holds",
+            "convoke.yaml:12:15: groups.assign.groups: never used: rules before this one mean all of its groups, and the first holds",
+        ],
+    );
+}
+
+#[test]
 fn an_assignor_of_the_users_own_is_one_that_has_a_rule_for_these_groups() {
     let text = "\
 groups:
