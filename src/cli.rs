@@ -3,6 +3,7 @@
 mod assignor;
 mod health;
 mod output;
+mod program;
 
 use std::path::PathBuf;
 use std::process::ExitCode;

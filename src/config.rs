@@ -21,6 +21,7 @@ use std::time::Duration;
 
 pub use assign::AssignConfig;
 pub use assignors::AssignorConfig;
+pub(crate) use assignors::assignor_name;
 pub use load::{admin_address, load, password_from};
 pub use problem::{ConfigError, Place, Problem};
 

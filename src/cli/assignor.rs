@@ -1,16 +1,24 @@
 //! The flags of `convoke assignor`.
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
 
+use super::program;
 use crate::config::units::parse_duration;
 use crate::config::{self, HostPort, SaslConfig, SaslMechanism};
 use crate::external_assignor::AssignorOptions;
 use crate::external_assignor::command::CommandConfig;
 use crate::telemetry::log::{self, LogFormat};
+
+/// Convoke waits five minutes for anybody; the questions around the command take some of it.
+const LONGEST: Duration = Duration::from_secs(290);
+/// As many as one heartbeat may list.
+const ASSIGNORS_MAX: usize = 16;
+const SHORTEST_EVERY: Duration = Duration::from_secs(1);
 
 pub(super) const DOCUMENTS: &str = "\
 The command reads one JSON document and writes one; config/assignors/ has examples that are ready for use.
@@ -40,7 +48,7 @@ pub(super) struct AssignorArgs {
     /// One process for all computations, a line for a question and a line for its answer, instead of a process for each.
     #[arg(long)]
     stream: bool,
-    /// For one computation; a command that takes longer is killed.
+    /// For one computation, up to 290s; a command that takes longer is killed.
     #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = parse_duration)]
     time_limit: Duration,
     /// How many processes may compute at once, without --stream.
@@ -75,6 +83,7 @@ impl AssignorArgs {
     /// What is wrong with the flags, for people.
     pub(super) fn config(self) -> Result<AssignorOptions, String> {
         log::parse_filter(&self.log_level).map_err(|error| error.to_string())?;
+        self.check_names()?;
         let sasl = match (self.sasl_mechanism, self.username, self.password_file) {
             (Some(mechanism), Some(username), Some(file)) => Some(SaslConfig {
                 mechanism,
@@ -83,21 +92,15 @@ impl AssignorArgs {
             }),
             _ => None,
         };
-        if let Some(empty) = self
-            .group
-            .iter()
-            .chain(&self.name)
-            .find(|value| value.trim().is_empty())
+        if self.time_limit.is_zero()
+            || self.time_limit > LONGEST
+            || self.every.is_some_and(|every| every < SHORTEST_EVERY)
         {
-            return Err(format!(
-                "{empty:?} names no group and no assignor; leave the flag out or give it a name"
-            ));
-        }
-        if self.time_limit.is_zero() || self.every.is_some_and(|every| every < Duration::from_secs(1)) {
-            return Err("--time-limit has to be longer than 0, and --every at least 1s".to_owned());
+            return Err("--time-limit has to be longer than 0 and at most 290s, and --every at least 1s".to_owned());
         }
         let mut command = self.command.into_iter();
         let program = command.next().ok_or("the command is missing after `--`")?;
+        program::check(&program)?;
         Ok(AssignorOptions {
             bootstrap: self.bootstrap,
             sasl,
@@ -112,6 +115,34 @@ impl AssignorArgs {
                 parallel: self.parallel.into(),
             },
         })
+    }
+
+    /// What Convoke would refuse, or never ask for, is not tried for ever.
+    fn check_names(&self) -> Result<(), String> {
+        let (groups, names) = (distinct("--group", &self.group)?, distinct("--name", &self.name)?);
+        if let Some(empty) = groups.union(&names).find(|value| value.trim().is_empty()) {
+            return Err(format!(
+                "{empty:?} names no group and no assignor; leave the flag out or give it a name"
+            ));
+        }
+        if names.len() > ASSIGNORS_MAX {
+            return Err(format!(
+                "--name is there {} times, at most {ASSIGNORS_MAX} are allowed",
+                names.len()
+            ));
+        }
+        for name in names {
+            config::assignor_name(name).map_err(|problem| format!("--name {name}: {problem}"))?;
+        }
+        Ok(())
+    }
+}
+
+fn distinct<'a>(flag: &str, values: &'a [String]) -> Result<BTreeSet<&'a str>, String> {
+    let mut distinct = BTreeSet::new();
+    match values.iter().find(|value| !distinct.insert(value.as_str())) {
+        Some(twice) => Err(format!("{flag} {twice} is there twice")),
+        None => Ok(distinct),
     }
 }
 

@@ -118,7 +118,8 @@ pub(super) fn covers(pattern: &str, other: &str) -> bool {
     }
 }
 
-fn assignor_name(text: &str) -> Result<String, String> {
+/// A name by which members may ask for an assignor that is not ours, or why it is none.
+pub(crate) fn assignor_name(text: &str) -> Result<String, String> {
     if text.is_empty() {
         return Err("it is empty; give the name by which members ask for the assignor".to_owned());
     }

@@ -7,6 +7,7 @@ mod once;
 mod stderr;
 mod stream;
 
+use std::borrow::Cow;
 use std::ffi::OsString;
 use std::io;
 use std::process::{ExitStatus, Stdio};
@@ -20,6 +21,29 @@ use self::stream::Stream;
 
 /// Bytes of the longest answer that is read: a group of 10,000 members with 100 partitions each has some 6 MB.
 const ANSWER_MAX: usize = 64 * 1024 * 1024;
+
+/// Characters that are shown of what a command said, where it is not its log.
+const SHOWN: usize = 1_000;
+/// Characters that are shown of the beginning of something that is not understood.
+const SHOWN_OF_BEGINNING: usize = 60;
+
+/// What a command said, short enough for a line of the log.
+pub(super) fn short(text: &str) -> Cow<'_, str> {
+    match text.char_indices().nth(SHOWN) {
+        Some((end, _)) => Cow::Owned(format!("{}… ({} bytes)", &text[..end], text.len())),
+        None => Cow::Borrowed(text),
+    }
+}
+
+/// The beginning of what is not understood, for whoever looks for it in the command.
+pub(super) fn beginning(bytes: &[u8]) -> String {
+    // A character has at most four bytes.
+    let bytes = bytes.get(..4 * SHOWN_OF_BEGINNING).unwrap_or(bytes);
+    String::from_utf8_lossy(bytes)
+        .chars()
+        .take(SHOWN_OF_BEGINNING)
+        .collect()
+}
 
 /// What to run, and how.
 #[derive(Debug, Clone)]
@@ -49,6 +73,10 @@ pub enum CommandError {
     TooLong,
     #[error("wrote a line that was not asked for and was killed; each question has one line for an answer")]
     Unasked,
+    #[error(
+        "wrote a line that is no JSON and was killed, since its other lines may be out of step: {reason}; it begins {begin:?}"
+    )]
+    NotJson { reason: serde_json::Error, begin: String },
     #[error("cannot be talked to: {0}")]
     Pipe(#[from] io::Error),
 }
@@ -82,7 +110,8 @@ impl UserCommand {
         self.config.time_limit
     }
 
-    /// Asks and waits for the answer, whose bytes are not looked at. The question is one line.
+    /// Asks and waits for the answer. Of its bytes only a stream's are looked at: whether a line is JSON, as any answer is. The
+    /// question is one line.
     ///
     /// # Errors
     /// Why there is no answer; the next question may have one.

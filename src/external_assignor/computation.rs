@@ -9,7 +9,7 @@ use tokio_util::task::AbortOnDropHandle;
 use uuid::Uuid;
 
 use super::Assignor;
-use super::command::CommandError;
+use super::command::{CommandError, short};
 use super::document::{Answer, Assigned, Member, Metadata, Question, Topic};
 use super::facts::Facts;
 use crate::upstream::UpstreamError;
@@ -97,7 +97,7 @@ impl Computation {
         let members = match self.ask(prepared).await {
             Ok(members) => members,
             Err((failure, reason)) => {
-                tracing::warn!(self.group, group_epoch, "no assignment: {reason}");
+                tracing::warn!(group = self.group, group_epoch, "no assignment: {reason}");
                 self.install(group_epoch, failure as i8, Vec::new()).await?;
                 return Ok(None);
             }
@@ -108,7 +108,11 @@ impl Computation {
             return Ok(Some(group_epoch));
         }
         let reason = installed.error_message.as_deref().unwrap_or_default();
-        tracing::warn!(self.group, group_epoch, "assignment refused with {error}: {reason}");
+        tracing::warn!(
+            group = self.group,
+            group_epoch,
+            "assignment refused with {error}: {reason}"
+        );
         if error == ErrorCode::INVALID_ASSIGNMENT {
             // The same would come of the next try, so that others have theirs now.
             self.install(group_epoch, Failure::NotUnderstood as i8, Vec::new())
@@ -130,7 +134,10 @@ impl Computation {
             return Ok(Some(prepared));
         }
         let reason = prepared.error_message.as_deref().unwrap_or_default();
-        tracing::info!(self.group, "the computation is another's by now ({error}) {reason}");
+        tracing::info!(
+            group = self.group,
+            "the computation is another's by now ({error}) {reason}"
+        );
         Ok(None)
     }
 
@@ -144,14 +151,18 @@ impl Computation {
         let answer = self.assignor.command.ask(&self.group, written).await.map_err(|error| {
             let failure = match error {
                 CommandError::TimedOut(_) => Failure::TimedOut,
+                CommandError::NotJson { .. } => Failure::NotUnderstood,
                 _ => Failure::Command,
             };
             (failure, format!("the command {error}"))
         })?;
         match question.read_answer(&answer) {
             Ok(Answer::Assigned(assigned)) => Ok(assigned.into_iter().map(to_wire).collect()),
-            Ok(Answer::Failed(reason)) => Err((Failure::Declined, format!("the command says: {reason}"))),
-            Err(error) => Err((Failure::NotUnderstood, format!("the command's answer is {error}"))),
+            Ok(Answer::Failed(reason)) => Err((Failure::Declined, format!("the command says: {}", short(&reason)))),
+            Err(error) => Err((
+                Failure::NotUnderstood,
+                format!("the command's answer is of no use: {error}"),
+            )),
         }
     }
 

@@ -14,11 +14,16 @@
 //! nothing; every partition of a topic that somebody subscribes to has to be given to one who does.
 
 use std::collections::BTreeMap;
+use std::fmt;
+use std::marker::PhantomData;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use serde::{Deserialize, Serialize, Serializer};
+use serde::de::{Error, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use uuid::Uuid;
+
+use super::command::beginning;
 
 /// The version of both documents. A new optional field does not change it; what a command of today would misread does.
 const VERSION: u32 = 1;
@@ -107,11 +112,13 @@ pub struct Assigned {
 /// Why an answer means nothing.
 #[derive(Debug, thiserror::Error)]
 pub enum NotUnderstood {
-    #[error("not the JSON that was asked for: {0}")]
-    Json(#[from] serde_json::Error),
-    #[error("version {0} of the answer is not known; this is version {VERSION}")]
+    #[error("there is none, nothing was printed")]
+    Nothing,
+    #[error("it is not the JSON that was asked for: {reason}; it begins {begin:?}")]
+    Json { reason: serde_json::Error, begin: String },
+    #[error("it says that it is of version {0}, and only version {VERSION} is known")]
     Version(u32),
-    #[error("neither \"assignment\" nor \"error\" is there, or both are")]
+    #[error("it has neither \"assignment\" nor \"error\", or both")]
     NeitherOrBoth,
     #[error("member {member:?} is given topic {topic:?}, which nobody subscribes to")]
     UnknownTopic { member: String, topic: String },
@@ -120,12 +127,15 @@ pub enum NotUnderstood {
 }
 
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(
+    deny_unknown_fields,
+    expecting = "an object with \"version\" and \"assignment\" or \"error\""
+)]
 struct Document {
     version: u32,
-    assignment: Option<BTreeMap<String, BTreeMap<String, Vec<i32>>>>,
+    assignment: Option<ByKey<ByKey<Vec<i32>>>>,
     #[serde(default)]
-    metadata: BTreeMap<String, Metadata>,
+    metadata: ByKey<Metadata>,
     error: Option<String>,
 }
 
@@ -136,7 +146,13 @@ impl Question {
     /// # Errors
     /// What in it is not to be understood.
     pub fn read_answer(&self, bytes: &[u8]) -> Result<Answer, NotUnderstood> {
-        let document: Document = serde_json::from_slice(bytes)?;
+        if bytes.trim_ascii().is_empty() {
+            return Err(NotUnderstood::Nothing);
+        }
+        let document: Document = serde_json::from_slice(bytes).map_err(|reason| NotUnderstood::Json {
+            reason,
+            begin: beginning(bytes),
+        })?;
         if document.version != VERSION {
             return Err(NotUnderstood::Version(document.version));
         }
@@ -149,14 +165,14 @@ impl Question {
 
     fn assigned(
         &self,
-        assignment: BTreeMap<String, BTreeMap<String, Vec<i32>>>,
-        mut metadata: BTreeMap<String, Metadata>,
+        ByKey(assignment): ByKey<ByKey<Vec<i32>>>,
+        ByKey(mut metadata): ByKey<Metadata>,
     ) -> Result<Vec<Assigned>, NotUnderstood> {
         let ids: BTreeMap<&str, Uuid> = self.topics.iter().map(|topic| (&*topic.name, topic.id)).collect();
         let mut assigned = Vec::with_capacity(assignment.len());
         for (member_id, topics) in assignment {
             let mut partitions = BTreeMap::new();
-            for (topic, numbers) in topics {
+            for (topic, numbers) in topics.0 {
                 let Some(id) = ids.get(topic.as_str()) else {
                     return Err(NotUnderstood::UnknownTopic {
                         member: member_id,
@@ -175,6 +191,43 @@ impl Question {
             Some(member) => Err(NotUnderstood::MetadataAlone(member)),
             None => Ok(assigned),
         }
+    }
+}
+
+/// An object, in which no key comes twice: of two the first would be lost without a word.
+#[derive(Debug)]
+struct ByKey<V>(BTreeMap<String, V>);
+
+impl<V> Default for ByKey<V> {
+    fn default() -> Self {
+        Self(BTreeMap::new())
+    }
+}
+
+impl<'de, V: Deserialize<'de>> Deserialize<'de> for ByKey<V> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Keys<V>(PhantomData<V>);
+
+        impl<'de, V: Deserialize<'de>> Visitor<'de> for Keys<V> {
+            type Value = ByKey<V>;
+
+            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                formatter.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Self::Value, A::Error> {
+                let mut by_key = BTreeMap::new();
+                while let Some(key) = entries.next_key::<String>()? {
+                    if by_key.contains_key(&key) {
+                        return Err(A::Error::custom(format_args!("{key:?} comes twice in an object")));
+                    }
+                    by_key.insert(key, entries.next_value()?);
+                }
+                Ok(ByKey(by_key))
+            }
+        }
+
+        deserializer.deserialize_map(Keys(PhantomData))
     }
 }
 
@@ -274,22 +327,34 @@ mod tests {
     #[test]
     fn what_is_wrong_with_an_answer_is_named() {
         for (answer, said) in [
-            ("", "not the JSON that was asked for: EOF"),
+            ("", "there is none, nothing was printed"),
+            ("\r\n", "nothing was printed"),
+            ("[]", "expected an object with \"version\""),
+            (r#"{"version":1,"assignment":[]}"#, "expected an object"),
             ("nonsense", "not the JSON that was asked for: expected"),
+            ("hello, Müller", "it begins \"hello, Müller\""),
             (r#"{"version":1,"assignment":{}} {}"#, "trailing characters"),
             (r#"{"assignment":{}}"#, "missing field `version`"),
             (
                 r#"{"version":2,"assignment":{}}"#,
-                "version 2 of the answer is not known",
+                "of version 2, and only version 1 is known",
             ),
             (r#"{"version":1}"#, "neither \"assignment\" nor \"error\""),
-            (r#"{"version":1,"assignment":{},"error":"x"}"#, "or both are"),
+            (r#"{"version":1,"assignment":{},"error":"x"}"#, "or both"),
             (r#"{"version":1,"assigment":{}}"#, "unknown field `assigment`"),
             (
                 r#"{"version":1,"assignment":{"m-1":{"else":[0]}}}"#,
                 r#"member "m-1" is given topic "else", which nobody subscribes to"#,
             ),
             (r#"{"version":1,"assignment":{"m-1":{"orders":[1.5]}}}"#, "expected i32"),
+            (
+                r#"{"version":1,"assignment":{"m-1":{},"m-1":{}}}"#,
+                r#""m-1" comes twice"#,
+            ),
+            (
+                r#"{"version":1,"assignment":{"m-1":{"orders":[0],"orders":[1]}}}"#,
+                r#""orders" comes twice"#,
+            ),
             (
                 r#"{"version":1,"assignment":{},"metadata":{"m-1":{"version":1}}}"#,
                 r#"member "m-1" is given metadata and no assignment"#,

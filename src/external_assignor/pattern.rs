@@ -71,7 +71,8 @@ pub(super) async fn run(
         let Err(ended) = ended;
         let problem = match ended {
             Stop::NotKnown => {
-                registration.leave().await;
+                // Nobody was told that it is there.
+                let _ = timeout(LEAVE_LIMIT, registration.say_goodbye()).await;
                 return Ended::NotKnown(registration.pattern);
             }
             Stop::Failed(error) => error.to_string(),
@@ -140,16 +141,17 @@ impl Registration {
     }
 
     /// On another connection: on the old one a heartbeat may be waiting.
+    async fn say_goodbye(&self) -> Result<(), UpstreamError> {
+        let address = self.assignor.cluster.coordinator(&self.pattern).await?;
+        let node = self.assignor.cluster.dial(&address).await?;
+        let request = bare_heartbeat(&self.pattern, &self.member_id, LEAVE);
+        let request = with_registration(request, &self.assignor, false)?;
+        node.call(heartbeat::VERSION, &request).await.map(drop)
+    }
+
     async fn leave(&self) {
-        let leave = async {
-            let address = self.assignor.cluster.coordinator(&self.pattern).await?;
-            let node = self.assignor.cluster.dial(&address).await?;
-            let request = bare_heartbeat(&self.pattern, &self.member_id, LEAVE);
-            let request = with_registration(request, &self.assignor, false)?;
-            node.call(heartbeat::VERSION, &request).await
-        };
-        match timeout(LEAVE_LIMIT, leave).await {
-            Ok(Ok(_)) => tracing::info!(groups = self.pattern, "left"),
+        match timeout(LEAVE_LIMIT, self.say_goodbye()).await {
+            Ok(Ok(())) => tracing::info!(groups = self.pattern, "left"),
             _ => tracing::info!(
                 groups = self.pattern,
                 "could not say that it leaves; Convoke notices by the session timeout"

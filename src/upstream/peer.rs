@@ -14,6 +14,9 @@ const TLS_ALERT: [u8; 2] = [0x15, 0x03];
 const SHOWN: usize = 16;
 const WHAT_TO_DO: &str = "set upstream.bootstrap to the HOST:PORT of the brokers' own listeners";
 
+/// Whoever dials: the proxy its brokers, or an assignor its Convoke.
+const WHERE: &str = "give the HOST:PORT of a Kafka listener (upstream.bootstrap, or --bootstrap of `convoke assignor`)";
+
 /// Whether a connection ends in this process, at one of the addresses that it listens on.
 pub(super) fn is_own(stream: &TcpStream, own: &[SocketAddr]) -> bool {
     let (Ok(peer), Ok(local)) = (stream.peer_addr(), stream.local_addr()) else {
@@ -50,13 +53,13 @@ pub(crate) fn is_convoke(software_name: &str) -> bool {
 /// The first bytes of a peer were no frame.
 pub(super) fn no_broker(address: String, sent: &[u8], error: &WireError) -> UpstreamError {
     let reason = if sent.starts_with(b"HTTP") {
-        format!("it answers with HTTP; {WHAT_TO_DO}")
+        format!("it answers with HTTP; {WHERE}")
     } else if sent.starts_with(&TLS_ALERT) {
         "it answers with TLS, which Convoke does not speak yet; give it a PLAINTEXT or SASL_PLAINTEXT listener"
             .to_owned()
     } else {
         let shown = sent.get(..SHOWN).unwrap_or(sent).escape_ascii();
-        format!("its first bytes \"{shown}\" are no answer of a broker ({error}); {WHAT_TO_DO}")
+        format!("its first bytes \"{shown}\" are no answer of a broker ({error}); {WHERE}")
     };
     UpstreamError::Unusable { address, reason }
 }

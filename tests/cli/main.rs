@@ -234,13 +234,27 @@ async fn assignor_names_what_is_wrong_with_its_flags_and_exits_2() {
         "--name",
         "n",
     ];
+    let long = "x".repeat(250);
     for (wrong, said) in [
         (&[][..], "required arguments were not provided"),
         (
             &["--time-limit", "0s", "--", "true"],
             "--time-limit has to be longer than 0",
         ),
+        (&["--time-limit", "10m", "--", "true"], "at most 290s"),
         (&["--every", "10ms", "--", "true"], "--every at least 1s"),
+        (&["--name", "n", "--", "true"], "--name n is there twice"),
+        (&["--group", "g", "--", "true"], "--group g is there twice"),
+        (
+            &["--name", "uniform", "--", "true"],
+            "--name uniform: `uniform` is an assignor that Convoke has itself",
+        ),
+        (&["--name", &long, "--", "true"], "it has 250 bytes, at most 249"),
+        (
+            &["--", "/nonexistent/script"],
+            "the command /nonexistent/script is not there",
+        ),
+        (&["--", "no-such-command"], "in no folder of PATH"),
         (&["--name", " ", "--", "true"], "names no group and no assignor"),
         (&["--log-level", "loud", "--", "true"], "cannot read the log filter"),
         (

@@ -1,15 +1,17 @@
 //! One process for all questions: a line for each, and a line for each answer.
 //!
-//! A process that failed in any way is killed, since nobody knows which of its lines would answer what. The next question
-//! starts another, which has to wait if the last ones failed, too.
+//! A process that failed in any way, or wrote a line that is no JSON or that nobody asked for, is killed, since nobody knows which
+//! of its lines would answer what: out of step, each answer would be that of the question before. The next question starts another, which has to wait if the last ones failed, too.
 
 use std::time::Duration;
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use serde::de::IgnoredAny;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::process::{ChildStdin, ChildStdout};
 use tokio::time::{Instant, timeout};
 
-use super::{ANSWER_MAX, CommandConfig, CommandError, Process, stderr};
+use super::{ANSWER_MAX, CommandConfig, CommandError, Process, beginning, stderr};
 use crate::upstream::backoff::Backoff;
 
 const FIRST_REST: Duration = Duration::from_millis(200);
@@ -106,7 +108,7 @@ impl Running {
     }
 
     async fn converse(&mut self, question: &[u8]) -> Result<Vec<u8>, CommandError> {
-        if !self.answers.buffer().is_empty() {
+        if self.has_said_more() {
             return Err(CommandError::Unasked);
         }
         if let Err(error) = self.questions.write_all(question).await {
@@ -116,12 +118,25 @@ impl Running {
         let mut line = (&mut self.answers).take(ANSWER_MAX as u64 + 1);
         line.read_until(b'\n', &mut answer).await?;
         if answer.last() == Some(&b'\n') {
-            return Ok(answer);
+            return match serde_json::from_slice::<IgnoredAny>(&answer) {
+                Ok(_) => Ok(answer),
+                Err(reason) => Err(CommandError::NotJson {
+                    reason,
+                    begin: beginning(&answer),
+                }),
+            };
         }
         if answer.len() > ANSWER_MAX {
             return Err(CommandError::TooLong);
         }
         Err(self.why_ended(std::io::ErrorKind::UnexpectedEof.into()).await)
+    }
+
+    /// Whether something came that answers no question: what was read with the last answer, or is in the pipe by now.
+    fn has_said_more(&self) -> bool {
+        let mut pipe = [PollFd::new(self.answers.get_ref(), PollFlags::IN)];
+        !self.answers.buffer().is_empty()
+            || poll(&mut pipe, Some(&Timespec::default())).is_ok_and(|_| pipe[0].revents().contains(PollFlags::IN))
     }
 
     /// Its pipe is closed, so it has ended or will not be talked to any more.

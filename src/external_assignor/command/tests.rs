@@ -74,13 +74,13 @@ async fn is_gone(pid: &str) -> bool {
 
 #[tokio::test]
 async fn a_stream_answers_a_line_for_a_line_with_one_process() {
-    let command = shell("while read line; do echo \"$$ $line\"; done", true, LIMIT);
+    let command = shell("while read line; do echo \"[$$, $line]\"; done", true, LIMIT);
     let mut pids = Vec::new();
-    for question in ["one", "two"] {
+    for question in ["1", "2"] {
         let answer = command.ask("g", question.into()).await.expect("an answer");
         let answer = String::from_utf8(answer).expect("text");
-        let (pid, said) = answer.trim_end().split_once(' ').expect("two words");
-        assert_eq!(said, question);
+        let (pid, said) = answer.trim_end().split_once(' ').expect("two numbers");
+        assert_eq!(said, format!("{question}]"));
         pids.push(pid.to_owned());
     }
     assert_eq!(pids[0], pids[1]);
@@ -88,7 +88,7 @@ async fn a_stream_answers_a_line_for_a_line_with_one_process() {
 
 #[tokio::test]
 async fn a_stream_that_fails_rests_and_starts_again() {
-    let command = shell("read line; [ \"$line\" = good ] && echo fine; exit 4", true, LIMIT);
+    let command = shell("read line; [ \"$line\" = good ] && echo true; exit 4", true, LIMIT);
     let error = command.ask("g", b"bad".to_vec()).await.expect_err("it ends");
     assert_eq!(error.to_string(), "ended with exit status: 4");
     let error = command.ask("g", b"good".to_vec()).await.expect_err("it rests");
@@ -100,7 +100,7 @@ async fn a_stream_that_fails_rests_and_starts_again() {
             Err(error) => panic!("{error}"),
         }
     };
-    assert_eq!(answer, b"fine\n");
+    assert_eq!(answer, b"true\n");
 }
 
 #[tokio::test]
@@ -108,8 +108,76 @@ async fn a_stream_that_hangs_is_killed_and_one_that_says_too_much_is_not_believe
     let hangs = shell("read line; sleep 1000", true, Duration::from_millis(300));
     let error = hangs.ask("g", b"one".to_vec()).await.expect_err("silence");
     assert!(matches!(error, CommandError::TimedOut(_)), "{error}");
-    let talks = shell("while read line; do printf 'one\\ntwo\\n'; done", true, LIMIT);
-    assert_eq!(talks.ask("g", b"one".to_vec()).await.expect("the first line"), b"one\n");
+    let talks = shell("while read line; do printf '1\\n2\\n'; done", true, LIMIT);
+    assert_eq!(talks.ask("g", b"one".to_vec()).await.expect("the first line"), b"1\n");
     let error = talks.ask("g", b"two".to_vec()).await.expect_err("which line is it");
     assert!(matches!(error, CommandError::Unasked), "{error}");
+}
+
+#[tokio::test]
+async fn a_stream_that_says_more_later_is_not_believed_either() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let said = directory.path().join("said");
+    let script = format!(
+        "read line; echo 1; sleep 0.2; echo 2; touch {}; read line",
+        said.display()
+    );
+    let talks = shell(&script, true, LIMIT);
+    assert_eq!(talks.ask("g", b"one".to_vec()).await.expect("the first line"), b"1\n");
+    while !said.exists() {
+        tokio::time::sleep(Duration::from_millis(25)).await;
+    }
+    let error = talks
+        .ask("g", b"two".to_vec())
+        .await
+        .expect_err("it would be the answer to the first");
+    assert!(matches!(error, CommandError::Unasked), "{error}");
+}
+
+#[tokio::test]
+async fn a_stream_whose_line_is_no_json_is_killed_before_its_next_line_is_taken_for_an_answer() {
+    for greeting in ["hello", ""] {
+        let talks = shell(
+            &format!("echo '{greeting}'; while read line; do echo 1; done"),
+            true,
+            LIMIT,
+        );
+        let error = talks.ask("g", b"one".to_vec()).await.expect_err("it is no answer");
+        let said = format!("out of step: expected value at line 1 column 1; it begins \"{greeting}");
+        let said = if greeting.is_empty() { "out of step: EOF" } else { &said };
+        assert!(error.to_string().contains(said), "{error}");
+        let error = talks.ask("g", b"two".to_vec()).await.expect_err("it is gone");
+        assert!(matches!(error, CommandError::Resting(_)), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn what_a_command_leaves_behind_does_not_keep_its_answer_back() {
+    // One stays in its process group and is killed, the other does not.
+    for leaves_behind in ["sleep 1000 &", "setsid sleep 20 &"] {
+        let answer = once(&format!("{leaves_behind} echo answer"))
+            .await
+            .expect(leaves_behind);
+        assert_eq!(answer, b"answer\n");
+        let error = once(&format!("{leaves_behind} exit 3")).await.expect_err(leaves_behind);
+        assert_eq!(error.to_string(), "ended with exit status: 3");
+    }
+}
+
+#[tokio::test]
+async fn one_that_prints_without_end_is_killed() {
+    let error = once("cat /dev/zero").await.expect_err("it is too long");
+    assert!(matches!(error, CommandError::TooLong), "{error}");
+}
+
+#[test]
+fn of_what_a_command_says_a_line_s_worth_is_shown() {
+    assert_eq!(short("no capacity"), "no capacity");
+    let shown = short(&"ü".repeat(5_000)).into_owned();
+    assert!(
+        shown.ends_with("ü… (10000 bytes)") && shown.chars().count() < 1_100,
+        "{shown}"
+    );
+    assert_eq!(beginning(b"\xff"), "\u{fffd}");
+    assert_eq!(beginning("ü".repeat(100).as_bytes()).chars().count(), 60);
 }

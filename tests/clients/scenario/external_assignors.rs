@@ -27,7 +27,10 @@ const FAULTS: [(&str, &str); 6] = [
     ("crash", "the command ended with exit status: 3"),
     ("hang", "the command did not answer within 5s and was killed"),
     ("late", "the command did not answer within 5s and was killed"),
-    ("nonsense", "the command's answer is not the JSON that was asked for"),
+    (
+        "nonsense",
+        "the command's answer is of no use: it is not the JSON that was asked for",
+    ),
     ("declined", "the command says: not on a Sunday"),
     ("refused", "assignment refused with INVALID_ASSIGNMENT"),
 ];
