@@ -24,9 +24,10 @@ pub struct Verdict {
     faults: Vec<String>,
 }
 
-/// One class.
+/// One class, or the sum of several.
 #[derive(Debug, Default)]
 struct Row {
+    set: &'static str,
     class: &'static str,
     cases: usize,
     passed: usize,
@@ -84,6 +85,7 @@ pub fn judge(classes: &[Class], listed: &[Listed], results: &Results) -> Verdict
 
 fn row(class: &Class, listed: &[Listed], results: &Results, faults: &mut Vec<String>) -> Row {
     let mut row = Row {
+        set: class.set,
         class: class.name,
         ..Row::default()
     };
@@ -125,6 +127,22 @@ impl Verdict {
     pub const fn is_good(&self) -> bool {
         self.faults.is_empty()
     }
+
+    /// In the order of `classes.txt`, where the classes of a set stand together.
+    fn sets(&self) -> Vec<&'static str> {
+        let mut sets: Vec<_> = self.rows.iter().map(|row| row.set).collect();
+        sets.dedup();
+        sets
+    }
+
+    fn sum(&self, name: &'static str, counts: impl Fn(&Row) -> bool) -> Row {
+        let mut sum = Row {
+            class: name,
+            ..Row::default()
+        };
+        self.rows.iter().filter(|row| counts(row)).for_each(|row| sum.add(row));
+        sum
+    }
 }
 
 impl fmt::Display for Verdict {
@@ -145,15 +163,15 @@ impl fmt::Display for Verdict {
         )?;
         writeln!(out, "\n| class | cases | passed | listed | failed | seconds |")?;
         writeln!(out, "|---|---|---|---|---|---|")?;
-        let mut sum = Row {
-            class: "all",
-            ..Row::default()
-        };
         for row in &self.rows {
             writeln!(out, "{row}")?;
-            sum.add(row);
         }
-        writeln!(out, "{sum}")?;
+        writeln!(out, "\n| set | cases | passed | listed | failed | seconds |")?;
+        writeln!(out, "|---|---|---|---|---|---|")?;
+        for set in self.sets() {
+            writeln!(out, "{}", self.sum(set, |row| row.set == set))?;
+        }
+        writeln!(out, "{}", self.sum("all", |_| true))?;
         let verdict = if self.is_good() { "ok" } else { "FAILED" };
         write!(out, "\nconformance: {verdict}, {} faults", self.faults.len())
     }
@@ -178,6 +196,7 @@ impl fmt::Display for Row {
             listed,
             failed,
             seconds,
+            ..
         } = self;
         let class = class.rsplit_once('.').map_or(*class, |(_, name)| name);
         write!(
@@ -289,6 +308,24 @@ mod tests {
             faults,
             ["a.B.two: JoinGroup of client reached a broker 3 times (direct)"]
         );
+    }
+
+    #[test]
+    fn sets_are_summed_up_in_their_order() {
+        let other = Class {
+            set: "tools",
+            name: "a.C",
+            cases: 1,
+            methods: None,
+        };
+        let results = of(vec![
+            case("a.B.one[1]", None),
+            case("a.B.two", Some("failed")),
+            case("a.C.one", None),
+        ]);
+        let printed = judge(&[CLASS, other], &[listed("a.B.two")], &results).to_string();
+        let sums = "| wire | 2 | 1 | 1 | 0 | 2 |\n| tools | 1 | 1 | 0 | 0 | 1 |\n| all | 3 | 2 | 1 | 0 | 3 |\n";
+        assert!(printed.contains(sums), "{printed}");
     }
 
     #[test]
