@@ -32,7 +32,7 @@ use crate::coordinator::request::Text;
 use crate::runtime::shard_of;
 use crate::wire::error_code::ErrorCode;
 
-use answers::{Failure, failure_of, read_offsets, refused};
+use answers::{Failure, failure_of, nobody_there, read_offsets, refused};
 use listing::Listings;
 
 /// How long one inspection goes on trying.
@@ -89,7 +89,7 @@ impl Inspector {
         }
     }
 
-    /// Asks until the answer is certain, for about five seconds.
+    /// Asks until the answer is certain, for about five seconds while there is somebody to ask.
     ///
     /// # Errors
     /// What kept it from being certain.
@@ -153,7 +153,7 @@ impl Inner {
                 return Ok(*leader);
             }
         }
-        let node = self.cluster.any_node().await.map_err(failure_of)?;
+        let node = self.cluster.any_node().await.map_err(nobody_there)?;
         let request = FindCoordinatorRequest::default()
             .with_key_type(GROUP_KEY)
             .with_coordinator_keys(vec![StrBytes::from_string(group_id.to_string())]);

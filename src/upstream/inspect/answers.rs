@@ -36,6 +36,16 @@ pub fn failure_of(error: UpstreamError) -> Failure {
     }
 }
 
+/// Why no node at all was to be had. Where none can be reached nothing is tried on: clients are told at once and come again, and
+/// what they send meanwhile, a farewell say, need not wait behind a request that waits for brokers that are gone.
+#[must_use]
+pub fn nobody_there(error: UpstreamError) -> Failure {
+    match error {
+        UpstreamError::Unreachable { .. } => Failure::Final(error.to_string()),
+        error => failure_of(error),
+    }
+}
+
 /// What an error code of a group's coordinator means here.
 #[must_use]
 pub fn refused(address: &str, api: &'static str, error: ErrorCode) -> Failure {

@@ -42,7 +42,10 @@ pub fn failed_methods(listed: &[Listed], results: &Results) -> Vec<String> {
     let is_listed = |case: &&Case| listed.iter().any(|listed| listed.case == case.name);
     let failed = results.cases.iter().filter(|case| case.failure.is_some());
     let methods = failed.filter(|case| !is_listed(case)).filter_map(|case| {
-        let (method, _invocation) = case.name.rsplit_once('[')?;
+        let method = case
+            .name
+            .split_once('[')
+            .map_or(&*case.name, |(method, _invocation)| method);
         let (class, method) = method.rsplit_once('.')?;
         Some(format!("{class}#{method}"))
     });
@@ -252,8 +255,9 @@ mod tests {
             failed("a.B.d[1]"),
             failed("a.B.d[2]"),
             failed("a.B.e[1]"),
+            failed("a.B.f"),
         ]);
-        assert_eq!(failed_methods(&[listed("a.B.e[1]")], &results), ["a.B#d"]);
+        assert_eq!(failed_methods(&[listed("a.B.e[1]")], &results), ["a.B#d", "a.B#f"]);
     }
 
     #[test]
