@@ -9,6 +9,7 @@ use convoke::config::{HostPort, NodePorts};
 use kafka_protocol::messages::MetadataResponse;
 use kafka_protocol::messages::metadata_response::MetadataResponseTopic;
 use kafka_protocol::protocol::{Decodable, Encodable, StrBytes};
+use tokio::io::AsyncReadExt;
 
 use crate::fixture::Fixture;
 use crate::frames::{list_offsets, offsets, request, response};
@@ -102,6 +103,37 @@ async fn a_node_that_joins_the_cluster_gets_a_listener_and_keeps_it_when_it_move
     })
     .await;
     assert_eq!(listener_of_second(&fixture).await, address);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn clients_of_a_node_that_the_cluster_lists_no_more_are_turned_away_until_it_is_back() {
+    const API_VERSIONS: i16 = 18;
+    let fixture = Fixture::with(|config| {
+        config.upstream.metadata_refresh = OFTEN;
+        config.upstream.request_timeout = Duration::from_secs(3600);
+    })
+    .await;
+    let nodes = &fixture.mock.nodes;
+    let mut second = Mock::joining(Arc::clone(nodes)).await;
+    nodes.lock().expect("not poisoned").insert(SECOND, second.address);
+    let address = listener_of_second(&fixture).await;
+    let is_answered = || async move {
+        let mut client = Raw::connect(address).await;
+        client.send(&request(API_VERSIONS, 0, 1, &[])).await;
+        matches!(client.stream.read(&mut [0]).await, Ok(1..))
+    };
+    soon("its versions", async { while !is_answered().await {} }).await;
+
+    nodes.lock().expect("not poisoned").remove(&SECOND);
+    second.stop_listening().await;
+    soon("the end of a connection, long before a request's time is over", async {
+        while is_answered().await {}
+    })
+    .await;
+
+    let back = Mock::joining(Arc::clone(nodes)).await;
+    nodes.lock().expect("not poisoned").insert(SECOND, back.address);
+    soon("its versions again", async { while !is_answered().await {} }).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use bytes::{BufMut, Bytes, BytesMut};
 use tokio::sync::OwnedSemaphorePermit;
-use tokio::time::timeout;
+use tokio::time::{timeout, timeout_at};
 
 use super::end::End;
 use super::requests::{Request, Requests};
@@ -27,6 +27,8 @@ const API_VERSIONS_SIZE_MAX: usize = 8 * 1024;
 /// How long a request may take to arrive once there is memory for it: so long, and as much again for each MiB as follows.
 const ARRIVAL_GRACE: Duration = Duration::from_secs(5);
 const ARRIVAL_TIME_A_MIB: Duration = Duration::from_secs(1);
+/// How long a client of a node that the cluster does not list waits for it.
+const UNLISTED_PATIENCE: Duration = Duration::from_secs(1);
 
 impl Requests<'_> {
     /// Has the request answered by its handler.
@@ -210,24 +212,30 @@ impl Requests<'_> {
         budget.acquire_many_owned(share).await.map_err(|_| End::client_closed())
     }
 
-    /// What clients of this connection's node are offered; waits if the upstream has not been asked yet.
+    /// What clients of this connection's node are offered; waits if the upstream has not been asked yet. For a node that the
+    /// cluster does not list it does so for a moment only: one that is new is listed by then, and to one that is gone clients are
+    /// not to be connected for longer than a broker that is down would let them.
     async fn offer(&self) -> Result<(Arc<Cluster>, Offer), End> {
         let cluster = &self.ctx.services.cluster;
         let mut changes = cluster.subscribe();
-        let found = async {
-            loop {
-                changes.borrow_and_update();
-                let snapshot = cluster.snapshot();
-                if let Some(offer) = offer_of(&snapshot, &self.ctx.target) {
-                    return Some((snapshot, offer));
-                }
-                cluster.request_refresh();
-                changes.changed().await.ok()?;
+        let began = tokio::time::Instant::now();
+        loop {
+            changes.borrow_and_update();
+            let snapshot = cluster.snapshot();
+            if let Some(offer) = offer_of(&snapshot, &self.ctx.target) {
+                return Ok((snapshot, offer));
             }
-        };
-        let patience = self.ctx.services.upstream.request_timeout;
-        let found = timeout(patience, found).await.ok().flatten();
-        found.ok_or_else(|| unknown_versions(&self.ctx.target, patience))
+            cluster.request_refresh();
+            let patience = if is_listed(&snapshot, &self.ctx.target) {
+                self.ctx.services.upstream.request_timeout
+            } else {
+                UNLISTED_PATIENCE.min(self.ctx.services.upstream.request_timeout)
+            };
+            let changed = timeout_at(began + patience, changes.changed()).await;
+            if !matches!(changed, Ok(Ok(()))) {
+                return Err(unknown_versions(&snapshot, &self.ctx.target, patience));
+            }
+        }
     }
 }
 
@@ -251,9 +259,21 @@ fn body_of(head: &RequestHead, frame: &Bytes) -> Bytes {
     frame.slice((LENGTH_SIZE + head.body_offset).min(frame.len())..)
 }
 
-fn unknown_versions(target: &Target, patience: Duration) -> End {
+/// Whether the node that the connection stands for is one of the cluster's now.
+fn is_listed(cluster: &Cluster, target: &Target) -> bool {
+    match target {
+        Target::Bootstrap => true,
+        Target::Node(node) => cluster.nodes.contains_key(&node.node_id),
+    }
+}
+
+fn unknown_versions(cluster: &Cluster, target: &Target, patience: Duration) -> End {
     let whose = match target {
         Target::Bootstrap => "any upstream node's".to_owned(),
+        Target::Node(node) if !is_listed(cluster, target) => {
+            let detail = format!("the cluster does not list node {} now", node.node_id);
+            return End::new(CloseReason::UpstreamUnreachable, detail);
+        }
         Target::Node(node) => format!("node {}'s", node.node_id),
     };
     End::new(

@@ -494,5 +494,8 @@ async fn an_upstream_that_is_gone_is_a_failure_and_not_a_vacant_group() {
     let asked = Instant::now();
     let reason = upstream.inspect("g").await.unwrap_err().reason;
     assert!(reason.contains("cannot reach"), "{reason}");
-    assert!(asked.elapsed() < DEADLINE, "there is nobody whose answer could be waited for");
+    assert!(
+        asked.elapsed() < DEADLINE,
+        "there is nobody whose answer could be waited for"
+    );
 }
