@@ -29,8 +29,8 @@ The command reads one JSON document and writes one; config/assignors/ has exampl
   answer    {\"version\":1,\"assignment\":{\"m-1\":{\"orders\":[0,1]}}}
          or {\"version\":1,\"error\":\"why there is none\"}
 An answer may have \"metadata\":{\"m-1\":{\"version\":0,\"data\":\"<base64>\"}} for clients that understand it. Every partition of a
-topic that somebody subscribes to must be given to exactly one member that does. What the command prints on standard error
-goes to the log. If it fails, is late or answers nonsense, Convoke assigns by itself.";
+topic that somebody subscribes to must be given to exactly one member that does. With --stream each question and each answer
+is one line of JSON, and nothing else may be printed. What the command prints on standard error goes to the log. If it fails, is late or answers nonsense, Convoke assigns by itself.";
 
 /// Runs a command that assigns the partitions of groups: an external assignor.
 #[derive(Debug, Args)]

@@ -39,10 +39,6 @@ impl Reader {
                     let message = "missing; give the groups that are meant, for all of them `groups: [\"*\"]`";
                     self.problem(rule.place.clone(), &key, message);
                 }
-                Some(given) if given.items.is_empty() => {
-                    let message = "no group; give the groups that are meant, for all of them `groups: [\"*\"]`";
-                    self.problem(given.place.clone(), &key, message);
-                }
                 Some(given) if !groups.is_empty() && groups.iter().all(|group| earlier.have(group)) => {
                     let message = "never used: rules before this one mean all of its groups, and the first holds";
                     self.problem(given.place.clone(), &key, message);

@@ -66,14 +66,10 @@ impl Reader {
 
     /// Without the key every group.
     fn groups(&mut self, rule: &Rule) -> Vec<String> {
-        let Some(given) = rule.fields.get("groups") else {
-            return vec![ALL.to_owned()];
-        };
-        if given.items.is_empty() {
-            let message = "no group; leave the key out for every group";
-            self.problem(given.place.clone(), &format!("{KEY}.groups"), message);
+        match rule.fields.contains_key("groups") {
+            true => self.rule_groups(KEY, rule),
+            false => vec![ALL.to_owned()],
         }
-        self.rule_groups(KEY, rule)
     }
 
     fn always(&mut self, rule: &Rule) -> bool {

@@ -102,6 +102,11 @@ impl<'a> RuleReader<'a> {
         let items = match &entry.value.value {
             Value::Null => return,
             Value::Scalar(text) => vec![self.item(text, entry.value.mark)],
+            Value::List(nodes) if field.list && nodes.is_empty() => {
+                let message = "an empty list; give at least one, for all `*`".to_owned();
+                self.problems.push((entry.value.mark, key, message));
+                Vec::new()
+            }
             Value::List(nodes) if field.list => nodes.iter().filter_map(|node| self.listed(&key, node)).collect(),
             other => {
                 let expected = if field.list { "a list" } else { "a single value" };

@@ -59,7 +59,7 @@ impl Groups {
                     if let Ok(Ended::NotKnown(pattern)) = ended {
                         tracing::info!(
                             groups = pattern,
-                            "Convoke has no rule of assignors with this pattern: the groups that it means are looked for"
+                            "Convoke has no rule of assignors with this pattern for each --name: the groups that it means are looked for"
                         );
                         self.prefixes.push(pattern.trim_end_matches('*').to_owned());
                         ticks.reset_immediately();

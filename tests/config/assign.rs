@@ -90,7 +90,7 @@ groups:
     expect_messages(
         &format!("{MINIMAL}{text}"),
         &[
-            "convoke.yaml:5:15: groups.assign.groups: no group; give the groups that are meant, for all of them `groups: [\"*\"]`",
+            "convoke.yaml:5:15: groups.assign.groups: an empty list; give at least one, for all `*`",
             "convoke.yaml:6:16: groups.assign.groups: it is empty; give a group's name, or `*` for all groups",
             "convoke.yaml:8:15: groups.assign.groups: never used: rules before this one mean all of its groups, and the first holds",
             "convoke.yaml:12:15: groups.assign.groups: never used: rules before this one mean all of its groups, and the first holds",

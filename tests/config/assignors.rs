@@ -66,7 +66,7 @@ limits: {assignor_metadata_max: 2MiB}
             "convoke.yaml:9:5: assignors.group: unknown key; did you mean groups?",
             "convoke.yaml:10:13: assignors.always: `perhaps` is neither true nor false",
             "convoke.yaml:11:11: assignors.name: `lag` has a rule already (convoke.yaml:8:5); put all its groups there",
-            "convoke.yaml:12:13: assignors.groups: no group; leave the key out for every group",
+            "convoke.yaml:12:13: assignors.groups: an empty list; give at least one, for all `*`",
             "convoke.yaml:14:20: assignors.groups: `*b` is no rule: a group's name, or the beginning of names with one * at its end",
             "convoke.yaml:15:13: assignors.always: expected a single value, found a list",
             "convoke.yaml:16:33: limits.assignor_metadata_max: 2MiB is out of range; it may be 0 to 1048576 bytes",
