@@ -146,8 +146,8 @@ fn a_reason_begins_a_rebalance_and_many_of_them_one_a_second() {
     members.rejoin(&mut test);
     test.told();
     members.give(&mut test, &[&[0, 1, 2, 3], &[]]);
-    test.beat(asking());
-    test.beat(asking());
+    test.send_beat(asking());
+    test.send_beat(asking());
     assert_eq!(began_because(&test).len(), 1);
     test.advance_ms(1_000);
     assert_eq!(began_because(&test).len(), 2);
@@ -167,7 +167,7 @@ fn a_reason_that_comes_while_it_is_computed_is_heeded_afterwards() {
         "what is computed is computed from what it says now"
     );
     let prepared = test.prepare("x", 1);
-    test.beat(asking());
+    test.send_beat(asking());
     test.advance_ms(2_500);
     assert!(members.wait(&test));
     assert_eq!(
