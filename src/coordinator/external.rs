@@ -43,6 +43,8 @@ impl Scope {
 pub(super) struct External {
     pub(super) client_id: Text,
     pub(super) client_host: Text,
+    /// On which it was heard last.
+    pub(super) connection: u64,
     pub(super) rebalance_timeout_ms: i32,
     /// In its order of preference.
     pub(super) assignors: Vec<ClientAssignor>,
@@ -125,6 +127,7 @@ impl Externals {
             External {
                 client_id: "".into(),
                 client_host: "".into(),
+                connection: 0,
                 rebalance_timeout_ms: 0,
                 assignors: Vec::new(),
                 parked: None,
@@ -134,6 +137,7 @@ impl Externals {
         });
         external.client_id.clone_from(&request.client_id);
         external.client_host.clone_from(&request.client_host);
+        external.connection = request.connection;
         if request.rebalance_timeout_ms != -1 {
             external.rebalance_timeout_ms = request.rebalance_timeout_ms;
         }

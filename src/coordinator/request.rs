@@ -49,6 +49,8 @@ pub enum Request {
         group_id: Text,
         is_pattern: bool,
         member_id: Text,
+        /// Who is heard on another by now is not gone.
+        connection: u64,
     },
     PrepareAssignment(PrepareAssignmentRequest),
     InstallAssignment(InstallAssignmentRequest),

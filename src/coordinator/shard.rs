@@ -429,12 +429,16 @@ fn run(groups: &mut Groups, ownership: &Ownership, ticket: Ticket, request: Requ
             group_id,
             is_pattern,
             member_id,
+            connection,
         } => {
             let scope = match is_pattern {
                 true => Scope::Pattern(group_id),
                 false => Scope::Group(group_id),
             };
-            groups.remove_external(&scope, &member_id, EpochReason::Disconnected, cx);
+            let external = cx.externals.registered(&scope, &member_id);
+            if external.is_some_and(|external| external.connection == connection) {
+                groups.remove_external(&scope, &member_id, EpochReason::Disconnected, cx);
+            }
             Response::ExternalGone
         }
         Request::PrepareAssignment(request) => groups.prepare_assignment(&request, cx),

@@ -42,16 +42,17 @@ pub(super) async fn handle(call: &Call<'_>, body: Bytes, access: &mut Access<'_,
     if pattern_heartbeat::is_one(call, &request, assignors.as_deref()) {
         return Box::pin(pattern_heartbeat::handle(
             call,
-            to_core(call, &request, assignors, None),
+            to_core(call, &request, access.registrations().connection(), assignors, None),
             access,
         ))
         .await;
     }
-    let mut response = ask(call, &request, assignors.clone(), None).await;
+    let connection = access.registrations().connection();
+    let mut response = ask(call, &request, connection, assignors.clone(), None).await;
     if let Response::ResolveRegexes { patterns } = response {
         // Boxed, since few heartbeats come here and every connection has room for it.
         match Box::pin(topic_patterns::resolve(call, &patterns, access)).await {
-            Ok(resolved) => response = Box::pin(ask(call, &request, assignors, Some(resolved))).await,
+            Ok(resolved) => response = Box::pin(ask(call, &request, connection, assignors, Some(resolved))).await,
             Err(refusal) => return refuse(call, refusal.error, refusal.message.as_ref()),
         }
     }
@@ -113,10 +114,11 @@ fn look_for_topics(call: &Call<'_>, request: &ConsumerGroupHeartbeatRequest) {
 async fn ask(
     call: &Call<'_>,
     request: &ConsumerGroupHeartbeatRequest,
+    connection: u64,
     assignors: Option<Vec<core::ClientAssignor>>,
     resolved: Option<Vec<ResolvedRegex>>,
 ) -> Response {
-    let heartbeat = Request::ConsumerGroupHeartbeat(to_core(call, request, assignors, resolved));
+    let heartbeat = Request::ConsumerGroupHeartbeat(to_core(call, request, connection, assignors, resolved));
     call.services.coordinator.call(&request.group_id, heartbeat).await
 }
 
@@ -134,6 +136,7 @@ fn refuse(call: &Call<'_>, error: ErrorCode, message: Option<&Text>) -> Handled 
 fn to_core(
     call: &Call<'_>,
     request: &ConsumerGroupHeartbeatRequest,
+    connection: u64,
     client_assignors: Option<Vec<core::ClientAssignor>>,
     resolved: Option<Vec<ResolvedRegex>>,
 ) -> core::ConsumerGroupHeartbeatRequest {
@@ -152,6 +155,7 @@ fn to_core(
         topic_partitions: owned(request),
         client_id: call.caller.client_id.clone(),
         client_host: call.caller.client_host.clone(),
+        connection,
         needs_member_id: call.version >= OWN_ID_SINCE,
         resolved,
     }

@@ -1,7 +1,8 @@
 //! The external assignors that are heard on one connection. When it ends they are gone: nobody would come for what they are told, and
-//! groups need not wait until their sessions or their time are over.
+//! groups need not wait until their sessions or their time are over. One that has come on another connection since stays.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::coordinator::request::{Request, Text};
 use crate::runtime::Coordinator;
@@ -9,9 +10,13 @@ use crate::runtime::Coordinator;
 /// As many as one connection answers for; of more the sessions end.
 const OF_CONNECTION_MAX: usize = 100;
 
+/// Numbers connections.
+static CONNECTIONS: AtomicU64 = AtomicU64::new(1);
+
 /// Those of one connection.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Registrations {
+    connection: u64,
     /// By group, or pattern, and id.
     heard: BTreeMap<(Text, Text), Registration>,
 }
@@ -22,7 +27,21 @@ struct Registration {
     is_pattern: bool,
 }
 
+impl Default for Registrations {
+    fn default() -> Self {
+        Self {
+            connection: CONNECTIONS.fetch_add(1, Ordering::Relaxed),
+            heard: BTreeMap::new(),
+        }
+    }
+}
+
 impl Registrations {
+    /// A number that no other connection has.
+    pub(super) const fn connection(&self) -> u64 {
+        self.connection
+    }
+
     /// Whoever sent this is registered.
     pub(super) fn note(&mut self, coordinator: &Coordinator, group_id: Text, member_id: Text, is_pattern: bool) {
         if self.heard.len() < OF_CONNECTION_MAX {
@@ -40,6 +59,7 @@ impl Drop for Registrations {
         let Ok(runtime) = tokio::runtime::Handle::try_current() else {
             return;
         };
+        let connection = self.connection;
         for ((group_id, member_id), registration) in std::mem::take(&mut self.heard) {
             runtime.spawn(async move {
                 let Registration {
@@ -50,6 +70,7 @@ impl Drop for Registrations {
                     group_id: group_id.clone(),
                     is_pattern,
                     member_id,
+                    connection,
                 };
                 match is_pattern {
                     true => drop(coordinator.call_all(gone).await),

@@ -231,6 +231,7 @@ impl Member {
             topic_partitions: None,
             client_id: self.name.as_str().into(),
             client_host: "/127.0.0.1".into(),
+            connection: 0,
             needs_member_id: true,
             resolved: None,
         }

@@ -81,6 +81,7 @@ pub(super) fn beat_of(member_id: &str, member_epoch: i32) -> ConsumerGroupHeartb
         topic_partitions: None,
         client_id: "client".into(),
         client_host: "/10.0.0.1".into(),
+        connection: 0,
         needs_member_id: true,
         resolved: None,
     }

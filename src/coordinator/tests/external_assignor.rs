@@ -71,6 +71,29 @@ fn what_it_says_new_is_answered_at_once() {
 }
 
 #[test]
+fn who_is_heard_on_another_connection_by_now_stays_when_the_old_one_ends() {
+    let mut test = shard();
+    test.register("x");
+    let elsewhere = ConsumerGroupHeartbeatRequest {
+        connection: 7,
+        ..beat_of("x", 1)
+    };
+    let poll = test.send_beat(elsewhere);
+    let gone = |connection| Request::ExternalGone {
+        group_id: "g".into(),
+        is_pattern: false,
+        member_id: "x".into(),
+        connection,
+    };
+    test.call(gone(0));
+    assert!(!test.is_answered(poll));
+    assert_eq!(test.view().externals.len(), 1);
+    test.call(gone(7));
+    assert_eq!(test.beat_reply(poll).error, ErrorCode::UNKNOWN_MEMBER_ID);
+    assert_eq!(test.view().externals, []);
+}
+
+#[test]
 fn who_asks_with_each_heartbeat_is_heeded_and_waits_all_the_same() {
     let mut test = shard();
     test.register("x");
