@@ -1,9 +1,7 @@
 //! Differences that stay, each with its reason. One that no conversation meets any more is reported, so that the list stays true.
 
-use std::collections::BTreeSet;
-
-use crate::conversation::Turn;
-use crate::step::{Ask, Id, Named, Offset, Round, Step};
+use crate::seen::{Seen, has_error, lists_twice, names_oddly, same_without, without_assignments};
+use crate::step::Ask;
 
 /// One kind of difference.
 #[derive(Debug)]
@@ -13,6 +11,8 @@ pub struct Accepted {
     /// Which brokers it is met with.
     pub brokers: Brokers,
     pub then: Then,
+    /// Whether chance on the broker's side decides if it is met.
+    pub is_by_chance: bool,
     is_it: fn(&Seen<'_>) -> bool,
 }
 
@@ -33,185 +33,6 @@ pub enum Brokers {
     All,
 }
 
-/// Answers that differ.
-#[derive(Debug)]
-pub struct Seen<'a> {
-    pub is_old: bool,
-    pub steps: &'a [Step],
-    /// What was answered.
-    pub step: usize,
-    /// All turns so far; what differs is in the last.
-    pub turns: &'a [Turn],
-    pub broker: Option<&'a str>,
-    pub convoke: Option<&'a str>,
-}
-
-impl Seen<'_> {
-    fn ask(&self) -> Option<&Ask> {
-        self.steps.get(self.step).map(|step| &step.ask)
-    }
-
-    /// Whether an actor leaves whose last join was told to come again with the id it was given.
-    fn gives_an_unused_id_back(&self) -> bool {
-        let Some(Ask::Leave { members }) = self.ask() else {
-            return false;
-        };
-        let actor = self.steps.get(self.step).map(|step| step.actor);
-        members.iter().any(|(id, _)| match id {
-            Id::Own => actor.is_some_and(|actor| self.has_unused_id(actor)),
-            Id::Of(other) => self.has_unused_id(*other),
-            _ => false,
-        })
-    }
-
-    fn has_unused_id(&self, actor: usize) -> bool {
-        let mut joins = self.turns.iter().rev().filter_map(|turn| {
-            let step = self.steps.get(turn.step)?;
-            let is_join = step.actor == actor && matches!(step.ask, Ask::Join { .. });
-            is_join.then(|| turn.answers[0].get(&turn.step))
-        });
-        // One that is parked has used it.
-        joins.next().flatten().is_some_and(|answer| has_error(answer, 79))
-    }
-
-    /// Whether a member of a consumer group left, and no other was heard since, or only one that joined.
-    fn is_before_the_next_target(&self) -> bool {
-        let (mut is_before, mut has_parted) = (false, false);
-        for turn in self.turns {
-            let answer = turn.answers[0].get(&turn.step);
-            if turn.step == self.step || !answer.is_some_and(|answer| has_error(answer, 0)) {
-                continue;
-            }
-            match self.steps.get(turn.step).map(|step| &step.ask) {
-                Some(Ask::Leave { .. }) => is_before = true,
-                Some(Ask::Beat(beat)) if matches!(beat.epoch, Round::Exactly(..0)) => is_before = true,
-                Some(Ask::Beat(beat)) if beat.epoch != Round::Exactly(0) => is_before = false,
-                Some(Ask::Beat(_) | Ask::Join { .. }) => has_parted |= is_before && self.is_of_uniform(),
-                _ => {}
-            }
-        }
-        let is_downgraded = self
-            .broker
-            .is_some_and(|broker| broker.contains("\"PreparingRebalance\""));
-        (is_before || has_parted) && self.is_of_consumers() && !is_downgraded
-    }
-
-    fn is_of_uniform(&self) -> bool {
-        let mut beats = self.steps.iter().filter_map(|step| match &step.ask {
-            Ask::Beat(beat) => Some(beat),
-            _ => None,
-        });
-        beats.any(|beat| beat.assignor == Some("uniform"))
-    }
-
-    /// Whether somebody spoke the consumer protocol.
-    fn is_of_consumers(&self) -> bool {
-        self.steps.iter().any(|step| matches!(step.ask, Ask::Beat(_)))
-    }
-
-    /// Convoke answers with this error what the broker does not answer.
-    fn only_convoke_answers(&self, error: i16) -> bool {
-        self.broker.is_none() && self.convoke.is_some_and(|convoke| has_error(convoke, error))
-    }
-}
-
-/// Whether both are answers, and the same but for these fields.
-fn same_without(seen: &Seen<'_>, fields: &[&str]) -> bool {
-    let (Some(broker), Some(convoke)) = (seen.broker, seen.convoke) else {
-        return false;
-    };
-    without(broker, fields) == without(convoke, fields)
-}
-
-/// An answer without the lines of some fields; one of several lines ends with the bracket as far in as its name.
-fn without<'a>(answer: &'a str, fields: &[&str]) -> Vec<&'a str> {
-    let mut kept = Vec::new();
-    let mut end: Option<String> = None;
-    for line in answer.lines() {
-        if let Some(bracket) = &end {
-            if line == bracket {
-                end = None;
-            }
-            continue;
-        }
-        let indent = line.len() - line.trim_start().len();
-        let is_left_out = fields.iter().any(|field| {
-            line.trim_start()
-                .strip_prefix(field)
-                .is_some_and(|rest| rest.starts_with(": "))
-        });
-        if !is_left_out {
-            kept.push(line);
-        } else if let Some(closing) = closing(line) {
-            end = Some(format!("{}{closing},", " ".repeat(indent)));
-        }
-    }
-    kept
-}
-
-/// A description without the lines about assignments.
-fn without_assignments(answer: &str) -> Vec<&str> {
-    answer
-        .lines()
-        .filter(|line| !line.starts_with("assignment of"))
-        .collect()
-}
-
-/// Whether it is about offsets, and names a topic or partition twice, or a topic without partitions.
-fn names_oddly(ask: &Ask) -> bool {
-    let named: Named = match ask {
-        Ask::Commit { topics, .. } => {
-            let partitions = |offsets: &Vec<Offset>| offsets.iter().map(|offset| offset.partition).collect();
-            topics
-                .iter()
-                .map(|(topic, offsets)| (*topic, partitions(offsets)))
-                .collect()
-        }
-        Ask::Fetch { topics, groups, .. } => {
-            let groups_once = groups
-                .iter()
-                .enumerate()
-                .all(|(at, group)| !groups[..at].contains(group));
-            match topics {
-                _ if !groups_once => return true,
-                Some(topics) => topics.clone(),
-                None => return false,
-            }
-        }
-        Ask::DeleteOffsets { topics } => topics.clone(),
-        _ => return false,
-    };
-    let is_without = named.iter().any(|(_, partitions)| partitions.is_empty());
-    let all: Vec<(&str, i32)> = named
-        .iter()
-        .flat_map(|(topic, partitions)| partitions.iter().map(|partition| (*topic, *partition)))
-        .collect();
-    let topics: BTreeSet<&str> = named.iter().map(|(topic, _)| *topic).collect();
-    let once: BTreeSet<(&str, i32)> = all.iter().copied().collect();
-    is_without || topics.len() < named.len() || once.len() < all.len()
-}
-
-/// Whether it is a join with two protocols of the same name.
-fn lists_twice(ask: &Ask) -> bool {
-    let Ask::Join { protocols, .. } = ask else {
-        return false;
-    };
-    let names: BTreeSet<&str> = protocols.iter().map(|(name, _)| *name).collect();
-    names.len() < protocols.len()
-}
-
-/// What closes what this line opens.
-fn closing(line: &str) -> Option<&'static str> {
-    let pairs = [("[", "]"), ("(", ")"), ("{", "}")];
-    pairs
-        .into_iter()
-        .find_map(|(opening, closing)| line.ends_with(opening).then_some(closing))
-}
-
-fn has_error(answer: &str, error: i16) -> bool {
-    answer.contains(&format!("error_code: {error},"))
-}
-
 /// All of them.
 pub static ACCEPTED: &[Accepted] = &[
     Accepted {
@@ -220,6 +41,7 @@ pub static ACCEPTED: &[Accepted] = &[
                  waits until it times out; Convoke answers it REBALANCE_IN_PROGRESS.",
         brokers: Brokers::All,
         then: Then::GoesOn,
+        is_by_chance: false,
         is_it: |seen| seen.ask().is_some_and(Ask::may_park) && seen.only_convoke_answers(27),
     },
     Accepted {
@@ -228,6 +50,7 @@ pub static ACCEPTED: &[Accepted] = &[
                  and a topic without partitions is not named.",
         brokers: Brokers::Before4,
         then: Then::GoesOn,
+        is_by_chance: false,
         is_it: |seen| seen.ask().is_some_and(names_oddly),
     },
     Accepted {
@@ -235,6 +58,7 @@ pub static ACCEPTED: &[Accepted] = &[
         reason: "Kafka 3.8's own coordinator knows no GROUP_ID_NOT_FOUND for commits, and says ILLEGAL_GENERATION in v9, too.",
         brokers: Brokers::Before4,
         then: Then::GoesOn,
+        is_by_chance: false,
         is_it: |seen| {
             let (Some(broker), Some(convoke)) = (seen.broker, seen.convoke) else {
                 return false;
@@ -248,6 +72,7 @@ pub static ACCEPTED: &[Accepted] = &[
         reason: "Kafka 3.8 describes members with their last assignments only while their group is stable.",
         brokers: Brokers::Before4,
         then: Then::GoesOn,
+        is_by_chance: false,
         is_it: |seen| {
             let is_described = matches!(seen.ask(), Some(Ask::Describe { .. }));
             let (Some(broker), Some(convoke)) = (seen.broker, seen.convoke) else {
@@ -262,6 +87,7 @@ pub static ACCEPTED: &[Accepted] = &[
                  Kafka 4 and Convoke take the one which is first in a hash map of their names.",
         brokers: Brokers::Before4,
         then: Then::Ends,
+        is_by_chance: false,
         is_it: |seen| {
             let is_join = matches!(seen.ask(), Some(Ask::Join { .. }));
             is_join && same_without(seen, &["protocol_name", "members"])
@@ -272,6 +98,7 @@ pub static ACCEPTED: &[Accepted] = &[
         reason: "Kafka 3.8 deletes an empty group with its last offset; Kafka 4 and Convoke keep it until it expires.",
         brokers: Brokers::Before4,
         then: Then::Ends,
+        is_by_chance: false,
         is_it: |seen| {
             let said = seen.steps.iter().take(seen.step + 1);
             let has_deleted = said
@@ -281,6 +108,8 @@ pub static ACCEPTED: &[Accepted] = &[
             let is_gone = match seen.ask() {
                 Some(Ask::Describe { .. }) => broker.contains("\"Dead\""),
                 Some(Ask::Delete { .. } | Ask::DeleteOffsets { .. }) => has_error(broker, 69),
+                Some(Ask::Commit { .. }) => has_error(broker, 22),
+                Some(Ask::Join { .. }) => same_without(seen, &["generation_id"]),
                 Some(Ask::List { .. }) => true,
                 _ => false,
             };
@@ -293,6 +122,7 @@ pub static ACCEPTED: &[Accepted] = &[
                  the group's joins again; for Convoke the member supports it once.",
         brokers: Brokers::All,
         then: Then::Ends,
+        is_by_chance: false,
         is_it: |seen| {
             let said = seen.turns.iter().filter_map(|turn| seen.steps.get(turn.step));
             said.into_iter().any(|step| lists_twice(&step.ask))
@@ -304,6 +134,7 @@ pub static ACCEPTED: &[Accepted] = &[
                  to others: Convoke tells it UNKNOWN_MEMBER_ID, so that it gives them up. Kafka lets it in.",
         brokers: Brokers::All,
         then: Then::Ends,
+        is_by_chance: false,
         is_it: |seen| {
             let is_in = seen.broker.is_some_and(|broker| has_error(broker, 0));
             let is_join = matches!(seen.ask(), Some(Ask::Join { .. }));
@@ -315,7 +146,42 @@ pub static ACCEPTED: &[Accepted] = &[
         reason: "Kafka leaves the sync of a member that is taken out to time out; Convoke answers it UNKNOWN_MEMBER_ID.",
         brokers: Brokers::All,
         then: Then::GoesOn,
+        is_by_chance: false,
         is_it: |seen| matches!(seen.ask(), Some(Ask::Sync { .. })) && seen.only_convoke_answers(25),
+    },
+    Accepted {
+        name: "round of a member that is turned away",
+        reason: "A member that comes to a round after as many as there may be is turned away. Where the round waited for nobody else, \
+                 Convoke ends it; Kafka leaves the others to its timeout.",
+        brokers: Brokers::All,
+        then: Then::Ends,
+        is_by_chance: false,
+        is_it: |seen| {
+            let is_join = matches!(seen.ask(), Some(Ask::Join { .. }));
+            is_join && seen.only_convoke_answers(0) && seen.is_somebody_turned_away()
+        },
+    },
+    Accepted {
+        name: "static member that returns to a full group",
+        reason: "Kafka counts a static member that comes back without its id, or with another, as one more, and turns it away from a \
+                 full group, for good: its place stays taken. Convoke gives it its place.",
+        brokers: Brokers::All,
+        then: Then::Ends,
+        is_by_chance: false,
+        // Its parked join is answered too, when another takes its place.
+        is_it: |seen| seen.is_a_static_member_refused(),
+    },
+    Accepted {
+        name: "no rebalance timeout",
+        reason: "For Kafka a join whose rebalance timeout is the field's default, -1, gives its round no time at all: its member is \
+                 taken out before it can sync. Convoke takes the session timeout, as for versions without the field.",
+        brokers: Brokers::All,
+        then: Then::Ends,
+        is_by_chance: false,
+        is_it: |seen| {
+            let mut said = seen.turns.iter().filter_map(|turn| seen.steps.get(turn.step));
+            said.any(|step| matches!(step.ask, Ask::Join { rebalance_ms: -1, .. }))
+        },
     },
     Accepted {
         name: "leader",
@@ -323,6 +189,7 @@ pub static ACCEPTED: &[Accepted] = &[
                  the one that is longest in the group.",
         brokers: Brokers::All,
         then: Then::Ends,
+        is_by_chance: false,
         is_it: |seen| {
             let is_join = matches!(seen.ask(), Some(Ask::Join { .. }));
             is_join && same_without(seen, &["leader", "members"])
@@ -334,6 +201,7 @@ pub static ACCEPTED: &[Accepted] = &[
                  went; Convoke's stays as it is.",
         brokers: Brokers::All,
         then: Then::EndsUnseen,
+        is_by_chance: false,
         is_it: |seen| seen.gives_an_unused_id_back(),
     },
     Accepted {
@@ -343,6 +211,7 @@ pub static ACCEPTED: &[Accepted] = &[
                  the last target had it, may come to another one.",
         brokers: Brokers::All,
         then: Then::Ends,
+        is_by_chance: false,
         is_it: |seen| seen.is_before_the_next_target(),
     },
     Accepted {
@@ -351,6 +220,7 @@ pub static ACCEPTED: &[Accepted] = &[
                  to have, which others may still read.",
         brokers: Brokers::All,
         then: Then::GoesOn,
+        is_by_chance: false,
         is_it: |seen| {
             let (Some(broker), Some(convoke)) = (seen.broker, seen.convoke) else {
                 return false;
@@ -367,6 +237,7 @@ pub static ACCEPTED: &[Accepted] = &[
                  that they may not have, which fails with UNKNOWN_SERVER_ERROR and answers their joins; Convoke refuses the consumer.",
         brokers: Brokers::All,
         then: Then::Ends,
+        is_by_chance: false,
         is_it: |seen| {
             let Some(turn) = seen.turns.last() else {
                 return false;
@@ -387,6 +258,7 @@ pub static ACCEPTED: &[Accepted] = &[
                  matches before it answers, as the README says.",
         brokers: Brokers::All,
         then: Then::Ends,
+        is_by_chance: false,
         is_it: |seen| {
             let has_pattern = matches!(seen.ask(), Some(Ask::Beat(beat)) if beat.regex.is_some());
             has_pattern && same_without(seen, &["assignment"])
@@ -399,9 +271,28 @@ pub static ACCEPTED: &[Accepted] = &[
                  fatal; Convoke answers it.",
         brokers: Brokers::All,
         then: Then::Ends,
+        is_by_chance: false,
         is_it: |seen| {
             let is_refused = seen.broker.is_some_and(|broker| has_error(broker, 111));
             is_refused && seen.convoke.is_some_and(|convoke| has_error(convoke, 0))
+        },
+    },
+    Accepted {
+        name: "epoch of a member that has to give up what chance decides",
+        reason: "A member keeps its epoch (a classic static one that joins with a new id: 0) while it says that it has partitions which \
+                 are to be another's, and has the group's epoch otherwise. Which partitions the uniform assignor takes from whom \
+                 depends on the order of Kafka's hash maps of ids.",
+        brokers: Brokers::All,
+        then: Then::Ends,
+        is_by_chance: true,
+        is_it: |seen| {
+            let fields: &[&str] = match seen.ask() {
+                Some(Ask::Join { .. }) => &["generation_id"],
+                Some(Ask::Beat(_)) => &["member_epoch"],
+                Some(Ask::DescribeConsumers { .. }) => &["member_epoch", "group_state"],
+                _ => return false,
+            };
+            seen.is_of_uniform() && same_without(seen, fields)
         },
     },
 ];

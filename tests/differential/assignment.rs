@@ -18,7 +18,7 @@ pub fn subscription(version: i16, topics: &[&str], owned: &Held, known: &Topics)
     let mut message = ConsumerProtocolSubscription::default();
     message.topics = topics
         .iter()
-        .map(|topic| StrBytes::from_string((*topic).to_owned()))
+        .map(|topic| StrBytes::from_string(known.called(topic).to_owned()))
         .collect();
     if version >= 1 {
         let owned = owned.iter().filter_map(|(id, partitions)| {

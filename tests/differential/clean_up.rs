@@ -25,6 +25,15 @@ pub async fn group(side: &mut Talker<'_>, number: usize) -> Result<()> {
             .with_members(members.collect());
         side.control(api::LEAVE_GROUP, 3, &encode(&leave, 3)?).await?;
     }
+    delete(side, group).await
+}
+
+/// Takes the group of the empty id away, which has no members.
+pub async fn nameless(side: &mut Talker<'_>) -> Result<()> {
+    delete(side, GroupId::default()).await
+}
+
+async fn delete(side: &mut Talker<'_>, group: GroupId) -> Result<()> {
     let delete = DeleteGroupsRequest::default().with_groups_names(vec![group]);
     side.control(api::DELETE_GROUPS, 1, &encode(&delete, 1)?).await?;
     Ok(())

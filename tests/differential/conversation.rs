@@ -9,24 +9,27 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use bytes::Bytes;
-use convoke::wire::api;
+use convoke::wire::{api, codec};
 use convoke_support::Result;
-use kafka_protocol::messages::DescribeGroupsRequest;
+use kafka_protocol::messages::{DescribeGroupsRequest, DescribeGroupsResponse};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep, sleep_until, timeout_at};
 
-use crate::accepted::{self, Seen, Then};
+use crate::accepted::{self, Then};
 use crate::actor::Actors;
 use crate::answers::{self, Placement, Viewer};
+use crate::change;
 use crate::clean_up;
 use crate::connection::{Arrival, Connection, QUEUE};
 use crate::names::Names;
+use crate::probe;
 use crate::requests::{self, Speaker, encode, text};
+use crate::seen::Seen;
 use crate::step::{Ask, Group, Step};
-use crate::world::{Side, World};
+use crate::world::{OWN_TOPIC, Side, Topics, World};
 
 /// Actors of a conversation.
-pub const ACTORS: usize = 5;
+pub const ACTORS: usize = 6;
 /// An answer that waits for nothing but a timer of no milliseconds takes less.
 const QUIET: Duration = Duration::from_millis(10);
 /// An answer that waits for nobody takes far less.
@@ -114,12 +117,15 @@ struct Talk<'a> {
 
 impl Talk<'_> {
     async fn take_turn(&mut self, step: usize) -> Result<Turn> {
-        if let Ask::Silence { ms } = self.steps[step].ask {
-            sleep(Duration::from_millis(ms)).await;
-        } else {
-            self.steps[step].lane = self.lane(step);
-            for side in &mut self.sides {
-                side.say(step, &self.steps[step]).await?;
+        match self.steps[step].ask {
+            Ask::Silence { ms } => sleep(Duration::from_millis(ms)).await,
+            Ask::Topic(change) => change::topic(self.world, &mut self.sides, change).await?,
+            Ask::ShortSessions => change::sessions(&mut self.sides).await?,
+            _ => {
+                self.steps[step].lane = self.lane(step);
+                for side in &mut self.sides {
+                    side.say(step, &self.steps[step]).await?;
+                }
             }
         }
         self.said = step + 1;
@@ -163,6 +169,7 @@ impl Talk<'_> {
         for side in &mut self.sides {
             side.ask_after_all_else(self.steps[step].group).await?;
         }
+        let until = Instant::now() + CATCH_UP;
         loop {
             let [first, second] = &mut self.sides;
             let arrival = tokio::select! {
@@ -170,7 +177,7 @@ impl Talk<'_> {
                 arrival = second.arrivals.recv() => arrival.map(|arrival| second.note(arrival)),
                 () = sleep(QUIET) => None,
             };
-            if arrival.is_none() || self.all_answered() {
+            if self.all_answered() || (arrival.is_none() && !self.is_about_to_answer(step, until).await?) {
                 break;
             }
         }
@@ -187,6 +194,30 @@ impl Talk<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Whether, before that time, a side has a round whose members have all joined: its timer of no milliseconds is late.
+    async fn is_about_to_answer(&mut self, step: usize, until: Instant) -> Result<bool> {
+        if Instant::now() > until || !matches!(self.steps[step].ask, Ask::Join { .. }) {
+            return Ok(false);
+        }
+        let group = self.steps[step].group;
+        for side in &mut self.sides {
+            let parked = side.waiting.iter().filter(|step| {
+                let step = self.steps.get(**step);
+                step.is_some_and(|step| step.group == group && matches!(step.ask, Ask::Join { .. }))
+            });
+            let parked = parked.count();
+            if parked > 0
+                && side
+                    .ask_after_all_else(group)
+                    .await?
+                    .is_some_and(|members| members <= parked)
+            {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     fn waiting(&self, side: usize) -> BTreeSet<usize> {
@@ -256,9 +287,18 @@ impl Talk<'_> {
     async fn clean_up(&mut self) -> Result<()> {
         let groups: BTreeSet<usize> = self.steps.iter().flat_map(|step| step.groups()).collect();
         for side in &mut self.sides {
-            for group in &groups {
+            for group in groups.iter().chain(&probe::PROBES) {
                 clean_up::group(side, *group).await?;
             }
+        }
+        if self.steps.iter().any(Step::commits_namelessly) {
+            // There is one such group for both, since Convoke deletes it at its upstream, too.
+            for side in &mut self.sides {
+                clean_up::nameless(side).await?;
+            }
+        }
+        if self.sides[0].topics.own_partitions() > 0 {
+            self.world.admin.delete(self.sides[0].topics.called(OWN_TOPIC)).await?;
         }
         Ok(())
     }
@@ -270,6 +310,7 @@ pub struct Talker<'a> {
     address: String,
     pub actors: Actors,
     pub names: Names,
+    pub topics: Topics,
     lanes: BTreeMap<usize, Connection>,
     arrivals: mpsc::Receiver<Arrival>,
     report: mpsc::Sender<Arrival>,
@@ -288,6 +329,7 @@ impl<'a> Talker<'a> {
             address: world.address(side)?,
             actors: Actors::new(ACTORS),
             names: Names::new(format!("{}{token}-", side.prefix())),
+            topics: world.topics.with_own(&format!("own-{token}")),
             lanes: BTreeMap::new(),
             arrivals,
             report,
@@ -306,7 +348,7 @@ impl<'a> Talker<'a> {
         let speaker = Speaker {
             actors: &self.actors,
             names: &self.names,
-            topics: &self.world.topics,
+            topics: &self.topics,
         };
         let body = requests::body(step, speaker).map_err(|error| format!("{step:?}: {error}"))?;
         let client_id = step.client_id(number);
@@ -362,15 +404,18 @@ impl<'a> Talker<'a> {
         }
     }
 
-    /// A question that a coordinator answers after what it was asked before.
-    async fn ask_after_all_else(&mut self, group: Group) -> Result<()> {
+    /// A question that a coordinator answers after what it was asked before: how many members a group has whose round is not
+    /// over.
+    async fn ask_after_all_else(&mut self, group: Group) -> Result<Option<usize>> {
         let Group::Known(group) = group else {
-            return Ok(());
+            return Ok(None);
         };
         let request = DescribeGroupsRequest::default().with_groups(vec![text(&self.names.group(group)).into()]);
-        self.control(api::DESCRIBE_GROUPS, 0, &encode(&request, 0)?)
-            .await
-            .map(drop)
+        let answer = self.control(api::DESCRIBE_GROUPS, 0, &encode(&request, 0)?).await?;
+        let described: DescribeGroupsResponse = codec::decode_response(0, answer)?;
+        let group = described.groups.first();
+        let group = group.filter(|group| group.group_state.as_str() == "PreparingRebalance");
+        Ok(group.map(|group| group.members.len()))
     }
 
     /// Asks something that is not part of the conversation.
@@ -398,8 +443,7 @@ impl<'a> Talker<'a> {
                 (Some(body), Some(api_key)) => {
                     let answer = answers::read(api_key, step.version, body)
                         .map_err(|error| format!("the answer of {} to {step:?}: {error}", self.address))?;
-                    self.actors
-                        .learn(step.actor, &answer, &mut self.names, &self.world.topics);
+                    self.actors.learn(step.actor, &answer, &mut self.names, &self.topics);
                     Some(answer)
                 }
                 _ => {
@@ -416,7 +460,7 @@ impl<'a> Talker<'a> {
             is_old: self.world.is_old(),
         };
         let show = |answer| match answer {
-            Some(answer) => viewer.show(answer),
+            Some(answer) => viewer.show(answer).replace(self.topics.called(OWN_TOPIC), OWN_TOPIC),
             None => "closed the connection".to_owned(),
         };
         Ok(read

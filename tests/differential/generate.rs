@@ -12,7 +12,7 @@ use convoke::wire::api;
 
 use crate::answers::Placement;
 use crate::conversation::ACTORS;
-use crate::step::{Ask, Group, Instance, Step};
+use crate::step::{Ask, Group, Instance, Step, TopicChange};
 use convoke_support::rng::Rng;
 
 /// What a conversation is about.
@@ -68,7 +68,7 @@ pub fn conversation(kind: Kind, versions: &Versions, seed: u64) -> Conversation 
     let mut writer = Writer {
         versions,
         placement,
-        actors: rng.below(ACTORS - 2) + 2,
+        actors: *rng.pick(&[2, 3, 3, 4, 4, 5, ACTORS]),
         wrong_of_1000: [0, 60, 150, 300][rng.below(4)],
         statics: rng.word(),
         classics: rng.word(),
@@ -84,6 +84,7 @@ pub fn conversation(kind: Kind, versions: &Versions, seed: u64) -> Conversation 
         },
         is_connect: kind == Kind::Classic && rng.chance(150),
         is_about_offsets: kind == Kind::Offsets,
+        own_partitions: (placement == Placement::Exact && kind != Kind::Offsets && rng.chance(100)).then_some(0),
         rng,
         steps: Vec::new(),
     };
@@ -121,6 +122,8 @@ struct Writer<'a> {
     speaks: Speaks,
     is_connect: bool,
     is_about_offsets: bool,
+    /// The partitions of the conversation's own topic, if it has one.
+    own_partitions: Option<i32>,
     steps: Vec<Step>,
 }
 
@@ -129,7 +132,11 @@ impl Writer<'_> {
         let turns = self.rng.between(6, 22);
         for _ in 0..turns {
             let actor = self.rng.below(self.actors);
-            if self.rng.below(100) < if self.is_about_offsets { 75 } else { 22 } {
+            if let Some(partitions) = self.own_partitions
+                && self.rng.chance(150)
+            {
+                self.change_topic(partitions);
+            } else if self.rng.below(100) < if self.is_about_offsets { 75 } else { 22 } {
                 self.about_offsets(actor);
             } else if self.is_classic(actor) {
                 self.as_classic_member(actor);
@@ -138,6 +145,25 @@ impl Writer<'_> {
             }
         }
         self.look_at_everything();
+    }
+
+    fn change_topic(&mut self, has: i32) {
+        let more = i32::try_from(self.rng.below(3)).unwrap_or(0) + has + 1;
+        let change = match has {
+            0 => TopicChange::Created(more),
+            _ if self.rng.chance(400) => TopicChange::Deleted,
+            _ => TopicChange::Grown(more),
+        };
+        self.own_partitions = Some(change.partitions());
+        self.steps.push(Step {
+            actor: 0,
+            lane: 0,
+            group: GROUP,
+            version: 0,
+            ask: Ask::Topic(change),
+        });
+        // Kafka's group hears of it with the next heartbeat of a consumer.
+        self.let_another_be_heard();
     }
 
     fn is_classic(&self, actor: usize) -> bool {

@@ -7,6 +7,9 @@ const UUID_LEN: usize = 36;
 /// The length of a UUID as Kafka writes it.
 const KAFKA_UUID_LEN: usize = 22;
 
+/// Letters that no name of a topic or file may have so many of.
+const LONG: usize = 300;
+
 /// The names of one side.
 #[derive(Debug)]
 pub struct Names {
@@ -26,9 +29,13 @@ impl Names {
         }
     }
 
-    /// The id of a group.
+    /// The id of a group: a plain one, one with letters that names of topics may not have, or one longer than those may be.
     pub fn group(&self, number: usize) -> String {
-        format!("{}g{number}", self.groups)
+        match number {
+            1 => format!("{}g1 \u{fc}\u{1f600}/.", self.groups),
+            2 => format!("{}g2{}", self.groups, "-".repeat(LONG)),
+            _ => format!("{}g{number}", self.groups),
+        }
     }
 
     pub fn is_own_group(&self, group_id: &str) -> bool {

@@ -81,7 +81,7 @@ pub fn body(step: &Step, speaker: Speaker<'_>) -> Result<Bytes> {
             let request = ConsumerGroupDescribeRequest::default().with_group_ids(at.groups(groups));
             at.encode(&request.with_include_authorized_operations(*operations))
         }
-        Ask::Silence { .. } => Err("a silence has no bytes".into()),
+        Ask::Topic(_) | Ask::ShortSessions | Ask::Silence { .. } => Err("nothing is said".into()),
     }
 }
 
@@ -121,6 +121,10 @@ impl Place<'_> {
 
     fn round(&self, round: Round) -> i32 {
         self.speaker.actors.round(self.actor, round)
+    }
+
+    fn topic_name(&self, topic: &str) -> TopicName {
+        text(self.speaker.topics.called(topic)).into()
     }
 
     fn topic_id(&self, topic: &str) -> uuid::Uuid {
@@ -265,7 +269,7 @@ impl Place<'_> {
             if self.version >= 10 {
                 named.with_topic_id(self.topic_id(topic))
             } else {
-                named.with_name(topic_name(topic))
+                named.with_name(self.topic_name(topic))
             }
         });
         let request = OffsetCommitRequest::default()
@@ -312,7 +316,7 @@ impl Place<'_> {
             let topics = topics.as_ref().map(|topics| {
                 let topics = topics.iter().map(|(topic, partitions)| {
                     OffsetFetchRequestTopic::default()
-                        .with_name(topic_name(topic))
+                        .with_name(self.topic_name(topic))
                         .with_partition_indexes(partitions.clone())
                 });
                 topics.collect()
@@ -329,7 +333,7 @@ impl Place<'_> {
                     if self.version >= 10 {
                         named.with_topic_id(self.topic_id(topic))
                     } else {
-                        named.with_name(topic_name(topic))
+                        named.with_name(self.topic_name(topic))
                     }
                 });
                 topics.collect()
@@ -351,7 +355,7 @@ impl Place<'_> {
                 .iter()
                 .map(|index| OffsetDeleteRequestPartition::default().with_partition_index(*index));
             OffsetDeleteRequestTopic::default()
-                .with_name(topic_name(topic))
+                .with_name(self.topic_name(topic))
                 .with_partitions(partitions.collect())
         });
         OffsetDeleteRequest::default()
@@ -392,7 +396,7 @@ impl Place<'_> {
             .with_instance_id(self.instance(beat.instance, 0))
             .with_rack_id(beat.rack.map(text))
             .with_rebalance_timeout_ms(beat.rebalance_ms)
-            .with_subscribed_topic_names(names.map(|names| names.iter().map(|name| topic_name(name)).collect()))
+            .with_subscribed_topic_names(names.map(|names| names.iter().map(|name| self.topic_name(name)).collect()))
             .with_subscribed_topic_regex(regex.map(text))
             .with_server_assignor(beat.assignor.map(text))
             .with_topic_partitions(owned)
@@ -407,8 +411,4 @@ pub fn encode(message: &impl Encodable, version: i16) -> Result<Bytes> {
 
 pub fn text(text: &str) -> StrBytes {
     StrBytes::from_string(text.to_owned())
-}
-
-fn topic_name(name: &str) -> TopicName {
-    text(name).into()
 }

@@ -3,6 +3,9 @@
 mod classic;
 mod consumer;
 mod offsets;
+mod sizes;
+mod time;
+mod topics;
 
 use crate::answers::Placement;
 use crate::generate::Conversation;
@@ -14,13 +17,26 @@ pub struct Script {
     pub conversation: Conversation,
 }
 
+/// What is held before anything else, since it is about what all conversations share.
+pub fn alone() -> Script {
+    offsets::nameless()
+}
+
 /// Those that can be held with a broker of that age.
 pub fn all(is_old: bool) -> Vec<Script> {
     let mut all = classic::all();
     all.extend(offsets::all());
+    all.extend(sizes::all(is_old));
     if !is_old {
         all.extend(consumer::all());
     }
+    all
+}
+
+/// Those in which time passes, or both sides have to hear of something: they mostly wait.
+pub fn slow(is_old: bool) -> Vec<Script> {
+    let mut all = time::all(is_old);
+    all.extend(topics::all(is_old));
     all
 }
 

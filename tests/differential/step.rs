@@ -33,6 +33,11 @@ impl Step {
         .collect()
     }
 
+    /// Whether it makes a group of the empty id, which is not the conversation's alone.
+    pub fn commits_namelessly(&self) -> bool {
+        self.group == Group::Nameless && matches!(self.ask, Ask::Commit { .. })
+    }
+
     /// Who the coordinator is told to be speaking. Ids that coordinators make begin with it; each join that asks for one has
     /// another, so that these ids have the same order on both sides, which decides what the range assignor gives their members.
     pub fn client_id(&self, number: usize) -> String {
@@ -176,6 +181,29 @@ pub struct Beat {
     pub owned: Owned,
 }
 
+/// What becomes of the conversation's own topic.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TopicChange {
+    /// It is there, with so many partitions.
+    Created(i32),
+    /// It has so many partitions instead of fewer.
+    Grown(i32),
+    Deleted,
+}
+
+impl TopicChange {
+    /// The partitions that there are then.
+    pub const fn partitions(self) -> i32 {
+        match self {
+            Self::Created(partitions) | Self::Grown(partitions) => partitions,
+            Self::Deleted => 0,
+        }
+    }
+}
+
+/// Sessions that end while a script lasts, and not while a busy machine takes a step.
+pub const SHORT_SESSION_MS: i32 = 4_000;
+
 /// What is asked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Ask {
@@ -238,6 +266,10 @@ pub enum Ask {
         groups: Vec<Group>,
         operations: bool,
     },
+    /// The conversation's own topic changes, for both sides, and both have heard of it.
+    Topic(TopicChange),
+    /// The group's consumers may be silent for [`SHORT_SESSION_MS`] only.
+    ShortSessions,
     /// Nobody says anything for so long. Only where time itself is what is compared.
     Silence {
         ms: u64,
@@ -245,7 +277,7 @@ pub enum Ask {
 }
 
 impl Ask {
-    /// The key of the API; none of a silence.
+    /// The key of the API; none of what nobody says.
     pub const fn api_key(&self) -> Option<i16> {
         Some(match self {
             Self::Join { .. } => api::JOIN_GROUP,
@@ -261,7 +293,7 @@ impl Ask {
             Self::Find { .. } => api::FIND_COORDINATOR,
             Self::Beat(_) => api::CONSUMER_GROUP_HEARTBEAT,
             Self::DescribeConsumers { .. } => api::CONSUMER_GROUP_DESCRIBE,
-            Self::Silence { .. } => return None,
+            Self::Topic(_) | Self::ShortSessions | Self::Silence { .. } => return None,
         })
     }
 

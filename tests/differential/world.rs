@@ -2,28 +2,16 @@
 //! those that begin with "c-". The topics are the same, and so are their ids.
 
 use std::collections::BTreeMap;
-use std::time::{Duration, Instant};
 
-use convoke::upstream::connection::{Connection, Limits};
-use convoke::wire::{api, codec};
+use convoke::wire::api;
 use convoke_support::Result;
 use convoke_support::convoke::Convoke;
 use convoke_support::kafka::{Kafka, Options};
 use convoke_support::network::Network;
-use kafka_protocol::messages::create_topics_request::CreatableTopic;
-use kafka_protocol::messages::metadata_request::MetadataRequestTopic;
-use kafka_protocol::messages::{
-    ApiVersionsRequest, ApiVersionsResponse, CreateTopicsRequest, DescribeGroupsRequest, FindCoordinatorRequest,
-    MetadataRequest,
-};
-use kafka_protocol::protocol::{Decodable, Request};
-use tokio::net::TcpStream;
 use uuid::Uuid;
 
-use crate::requests::{encode, text};
+use crate::admin::Admin;
 
-/// Far above what anything here takes.
-const LIMIT: Duration = Duration::from_secs(60);
 /// The name of the only node.
 const NODE: i32 = 1;
 /// The topics that there are, with the number of their partitions.
@@ -49,20 +37,54 @@ impl Side {
     }
 }
 
-/// Topics and their ids.
-#[derive(Debug, Default)]
+/// What a conversation calls the topic that only it has.
+pub const OWN_TOPIC: &str = "own";
+
+/// Topics and their ids, as one conversation knows them.
+#[derive(Debug, Clone, Default)]
 pub struct Topics {
     ids: BTreeMap<String, Uuid>,
+    /// The true name of the conversation's own topic.
+    own: String,
+    /// Its partitions; none while it is not there.
+    own_partitions: i32,
 }
 
 impl Topics {
+    /// The same topics, for a conversation whose own is called so.
+    pub fn with_own(&self, own: &str) -> Self {
+        Self {
+            own: own.to_owned(),
+            ..self.clone()
+        }
+    }
+
+    /// The conversation's own topic is another one, or none.
+    pub fn own_is(&mut self, id: Option<Uuid>, partitions: i32) {
+        match id {
+            Some(id) => self.ids.insert(self.own.clone(), id),
+            // Ids of what is gone are still spoken of.
+            None => None,
+        };
+        self.own_partitions = partitions;
+    }
+
+    pub const fn own_partitions(&self) -> i32 {
+        self.own_partitions
+    }
+
+    /// The true name of a topic.
+    pub fn called<'a>(&'a self, name: &'a str) -> &'a str {
+        if name == OWN_TOPIC { &self.own } else { name }
+    }
+
     pub fn id(&self, name: &str) -> Option<Uuid> {
         self.ids.get(name).copied()
     }
 
     /// An id also for a topic that there is not.
     pub fn id_or_unknown(&self, name: &str) -> Uuid {
-        self.id(name).unwrap_or(Uuid::from_u128(4711))
+        self.id(self.called(name)).unwrap_or(Uuid::from_u128(4711))
     }
 
     pub fn name(&self, id: Uuid) -> Option<&str> {
@@ -76,12 +98,13 @@ impl Topics {
     }
 
     /// Each topic with the number of its partitions.
-    pub fn counts(&self) -> impl Iterator<Item = (&'static str, i32)> {
-        TOPICS.into_iter()
+    pub fn counts(&self) -> impl Iterator<Item = (&str, i32)> {
+        TOPICS.into_iter().chain([(self.own.as_str(), self.own_partitions)])
     }
 }
 
 pub struct World {
+    pub admin: Admin,
     // Dropped first: it speaks to the broker.
     pub convoke: Convoke,
     pub kafka: Kafka,
@@ -96,23 +119,35 @@ impl World {
             .set("offsets.topic.num.partitions", "1")
             .set("group.initial.rebalance.delay.ms", "0")
             .set("group.min.session.timeout.ms", "10")
+            // Few enough for a conversation's actors to be too many, and a classic group fewer, so that a group of consumers may
+            // be too large for the way back. Convoke reads them from the broker.
+            .set("group.max.size", "3")
+            .set("group.consumer.max.size", "5")
             .set("group.consumer.min.session.timeout.ms", "1000")
             .set("group.consumer.min.heartbeat.interval.ms", "500")
             // Both sides compute each target at once, so that nothing depends on the time between two steps.
             .set("group.consumer.assignment.interval.ms", "0");
         let kafka = Kafka::start_in(Network::Loopback, options)?;
         let admin = Admin::connect(&kafka.address(NODE)).await?;
-        admin.create_topics().await?;
+        for (name, partitions) in TOPICS {
+            admin.create(name, partitions).await?;
+        }
         admin.until_coordinated().await?;
-        let topics = admin.topics().await?;
-        let convoke = Convoke::start(env!("CARGO_BIN_EXE_convoke"), &kafka, &[])?;
+        let ids = admin.ids(TOPICS.iter().map(|(name, _)| *name)).await?;
+        let topics = Topics {
+            ids,
+            ..Topics::default()
+        };
+        let quick = ["--set", "upstream.metadata_refresh=200ms"];
+        let convoke = Convoke::start(env!("CARGO_BIN_EXE_convoke"), &kafka, &quick)?;
         let mut world = Self {
+            admin,
             convoke,
             kafka,
             topics,
             versions: BTreeMap::new(),
         };
-        let theirs = admin.versions().await?;
+        let theirs = world.admin.versions().await?;
         let ours = Admin::connect(&world.address(Side::Convoke)?).await?.versions().await?;
         let versions = theirs
             .into_iter()
@@ -138,90 +173,5 @@ impl World {
     /// Whether the broker coordinates as those before 4.0 do.
     pub fn is_old(&self) -> bool {
         self.kafka.version().starts_with("3.")
-    }
-}
-
-/// Who prepares the broker.
-struct Admin(Connection);
-
-impl Admin {
-    async fn connect(address: &str) -> Result<Self> {
-        let stream = TcpStream::connect(address).await?;
-        let limits = Limits {
-            request_timeout: LIMIT,
-            frame_max: 16 << 20,
-            in_flight: 4,
-        };
-        Ok(Self(Connection::over(stream, address.to_owned(), limits)))
-    }
-
-    async fn ask<R: Request>(&self, version: i16, request: &R) -> Result<R::Response> {
-        let mut answer = self.0.call(R::KEY, version, &encode(request, version)?).await?;
-        Ok(R::Response::decode(&mut answer, version)?)
-    }
-
-    async fn create_topics(&self) -> Result<()> {
-        let topics = TOPICS.map(|(name, partitions)| {
-            CreatableTopic::default()
-                .with_name(text(name).into())
-                .with_num_partitions(partitions)
-                .with_replication_factor(1)
-        });
-        let request = CreateTopicsRequest::default()
-            .with_topics(topics.to_vec())
-            .with_timeout_ms(30_000);
-        let answer = self.ask(5, &request).await?;
-        match answer.topics.iter().find(|topic| topic.error_code != 0) {
-            Some(topic) => Err(format!("a topic was not made: {topic:?}").into()),
-            None => Ok(()),
-        }
-    }
-
-    /// The first question for a coordinator makes the broker create the topic that it needs; then that is loaded.
-    async fn until_coordinated(&self) -> Result<()> {
-        let deadline = Instant::now() + LIMIT;
-        loop {
-            let request = FindCoordinatorRequest::default().with_key(text("any"));
-            let is_found = self.ask(3, &request).await?.error_code == 0;
-            let describe = DescribeGroupsRequest::default().with_groups(vec![text("any").into()]);
-            let described = self.ask(5, &describe).await?;
-            if is_found && described.groups.iter().all(|group| group.error_code == 0) {
-                return Ok(());
-            }
-            if Instant::now() > deadline {
-                return Err("groups get no coordinator".into());
-            }
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
-    }
-
-    async fn topics(&self) -> Result<Topics> {
-        let named = TOPICS.map(|(name, _)| MetadataRequestTopic::default().with_name(Some(text(name).into())));
-        let request = MetadataRequest::default().with_topics(Some(named.to_vec()));
-        let deadline = Instant::now() + LIMIT;
-        loop {
-            let answer = self.ask(10, &request).await?;
-            if answer.topics.iter().all(|topic| topic.error_code == 0) {
-                let ids = answer.topics.iter();
-                let ids = ids.filter_map(|topic| Some((topic.name.as_ref()?.to_string(), topic.topic_id)));
-                return Ok(Topics { ids: ids.collect() });
-            }
-            if Instant::now() > deadline {
-                return Err(format!("topics without leaders: {answer:?}").into());
-            }
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
-    }
-
-    async fn versions(&self) -> Result<BTreeMap<i16, (i16, i16)>> {
-        let request = ApiVersionsRequest::default()
-            .with_client_software_name(text("differential"))
-            .with_client_software_version(text("1"));
-        let answer = self.0.call(ApiVersionsRequest::KEY, 3, &encode(&request, 3)?).await?;
-        let answer: ApiVersionsResponse = codec::decode_response(3, answer)?;
-        let keys = answer.api_keys.iter();
-        Ok(keys
-            .map(|key| (key.api_key, (key.min_version, key.max_version)))
-            .collect())
     }
 }

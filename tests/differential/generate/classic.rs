@@ -3,6 +3,7 @@
 use super::Writer;
 use crate::answers::Placement;
 use crate::step::{Ask, Assign, Id, Instance, Metadata, Owned, Round, Said};
+use crate::world::OWN_TOPIC;
 
 /// Nobody is thrown out while a conversation lasts.
 const SESSION_MS: i32 = 600_000;
@@ -121,7 +122,10 @@ impl Writer<'_> {
             // As many members as there are have equal parts of it.
             return vec!["sixty"];
         }
-        let sets: &[&[&str]] = &[&["three"], &["three", "one"], &["one", "twelve"], &["three", "none"]];
+        let sets: &[&[&str]] = match self.own_partitions {
+            None => &[&["three"], &["three", "one"], &["one", "twelve"], &["three", "none"]],
+            Some(_) => &[&[OWN_TOPIC], &[OWN_TOPIC, "one"], &["three", OWN_TOPIC], &["three"]],
+        };
         let usual = (self.statics >> (20 + 4 * actor)) as usize % sets.len();
         let set = if self.rng.chance(150) {
             self.rng.below(sets.len())

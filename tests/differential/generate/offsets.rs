@@ -3,6 +3,7 @@
 use super::{GROUP, GROUPS, Writer};
 use crate::answers::Placement;
 use crate::step::{Ask, Group, Id, Instance, Named, Note, Offset, Round};
+use crate::world::OWN_TOPIC;
 
 impl Writer<'_> {
     pub(super) fn about_offsets(&mut self, actor: usize) {
@@ -71,6 +72,12 @@ impl Writer<'_> {
 
     fn named(&mut self) -> Named {
         let topics: &[(&str, &[i32])] = match self.placement {
+            Placement::Exact if self.own_partitions.is_some() => &[
+                (OWN_TOPIC, &[0]),
+                ("three", &[0, 1]),
+                (OWN_TOPIC, &[0, 1, 3]),
+                ("one", &[0]),
+            ],
             Placement::Exact => &[
                 ("one", &[0]),
                 ("three", &[0, 1]),

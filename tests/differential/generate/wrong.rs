@@ -97,7 +97,7 @@ pub fn make(step: &mut Step, rng: &mut Rng, placement: Placement) {
             _ => groups.push(Group::Nameless),
         },
         Ask::Beat(beat) => self::beat(beat, rng, placement),
-        Ask::List { .. } | Ask::Silence { .. } => {}
+        Ask::List { .. } | Ask::Topic(_) | Ask::ShortSessions | Ask::Silence { .. } => {}
     }
 }
 

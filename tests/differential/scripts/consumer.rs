@@ -2,7 +2,7 @@
 
 use super::classic::{describe, heartbeat, join_for, joining_with, subscription, sync, two};
 use super::{Script, says, script};
-use crate::step::{Ask, Beat, Group, Id, Instance, Owned, Round, Step};
+use crate::step::{Ask, Beat, Group, Id, Instance, Metadata, Owned, Round, Step};
 
 const REBALANCE_MS: i32 = 60_000;
 
@@ -18,11 +18,15 @@ pub fn all() -> Vec<Script> {
         script("one of two consumers leaves", one_leaves()),
         script("a consumer comes in the middle of a round", in_a_round()),
         script("a classic member that was taken out comes back", taken_out_comes_back()),
+        script(
+            "a static classic member comes back with what it is to give up",
+            comes_back_with_more(),
+        ),
     ]
 }
 
 /// Members of odd numbers are static.
-fn silent(actor: usize) -> Beat {
+pub fn silent(actor: usize) -> Beat {
     Beat {
         id: Id::Chosen,
         instance: if actor % 2 == 1 { Instance::Own } else { Instance::None },
@@ -36,11 +40,11 @@ fn silent(actor: usize) -> Beat {
     }
 }
 
-fn beat(actor: usize, beat: Beat) -> Step {
+pub fn beat(actor: usize, beat: Beat) -> Step {
     says(actor, 1, Ask::Beat(beat))
 }
 
-fn joining(actor: usize) -> Beat {
+pub fn joining(actor: usize) -> Beat {
     Beat {
         epoch: Round::Exactly(0),
         rebalance_ms: REBALANCE_MS,
@@ -50,11 +54,11 @@ fn joining(actor: usize) -> Beat {
     }
 }
 
-fn first(actor: usize) -> Step {
+pub fn first(actor: usize) -> Step {
     beat(actor, joining(actor))
 }
 
-fn acknowledge(actor: usize) -> Step {
+pub fn acknowledge(actor: usize) -> Step {
     beat(
         actor,
         Beat {
@@ -65,7 +69,7 @@ fn acknowledge(actor: usize) -> Step {
     )
 }
 
-fn leave(actor: usize, epoch: i32) -> Step {
+pub fn leave(actor: usize, epoch: i32) -> Step {
     beat(
         actor,
         Beat {
@@ -76,7 +80,7 @@ fn leave(actor: usize, epoch: i32) -> Step {
     )
 }
 
-fn describe_consumers() -> Step {
+pub fn describe_consumers() -> Step {
     let ask = Ask::DescribeConsumers {
         groups: vec![Group::Known(0)],
         operations: false,
@@ -200,6 +204,40 @@ fn taken_out_comes_back() -> Vec<Step> {
         acknowledge(0),
         cooperative(Id::Own, Owned::Told),
     ]
+}
+
+/// Its epoch is told while it has what is another's, and after.
+fn comes_back_with_more() -> Vec<Step> {
+    let join = |id, owned| {
+        let ask = Ask::Join {
+            id,
+            instance: Instance::Own,
+            session_ms: REBALANCE_MS,
+            rebalance_ms: REBALANCE_MS,
+            protocol_type: "consumer",
+            protocols: vec![("cooperative-sticky", owning(owned))],
+        };
+        says(1, 9, ask)
+    };
+    let mut steps = vec![join(Id::Empty, Owned::Nothing), sync(1), first(4)];
+    for owned in [Owned::Told, Owned::Told, Owned::Fewer, Owned::Nothing] {
+        steps.extend([
+            join(Id::Empty, owned),
+            sync(1),
+            heartbeat(1),
+            acknowledge(4),
+            describe_consumers(),
+        ]);
+    }
+    steps
+}
+
+fn owning(owned: Owned) -> Metadata {
+    Metadata::Subscription {
+        version: 3,
+        topics: vec!["three"],
+        owned,
+    }
 }
 
 fn empty() -> Vec<Step> {

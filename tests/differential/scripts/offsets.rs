@@ -10,6 +10,43 @@ pub fn all() -> Vec<Script> {
     ]
 }
 
+/// The empty group id, of which there is one for all conversations: held before any other.
+pub fn nameless() -> Script {
+    let of = |step: Step| Step {
+        group: Group::Nameless,
+        ..step
+    };
+    let groups = vec![Group::Nameless];
+    let fetch = |version, topics| {
+        let ask = Ask::Fetch {
+            groups: vec![Group::Nameless],
+            member: None,
+            topics,
+            stable: version >= 7,
+        };
+        of(says(0, version, ask))
+    };
+    let describe = Ask::Describe {
+        groups,
+        operations: false,
+    };
+    let delete_offsets = Ask::DeleteOffsets {
+        topics: vec![("one", vec![0])],
+    };
+    let mut steps: Vec<Step> = (2..=9).map(|version| of(Step { version, ..commit(-1) })).collect();
+    for round in [0, 1] {
+        steps.push(of(commit(round)));
+    }
+    for version in 1..=9 {
+        steps.push(fetch(version, Some(vec![("one", vec![0, 1])])));
+        steps.push(fetch(version, if version < 2 { Some(Vec::new()) } else { None }));
+    }
+    steps.extend((0..=5).map(|version| says(0, version, describe.clone())));
+    steps.push(of(says(0, 0, delete_offsets)));
+    steps.push(fetch(8, None));
+    script("the empty group id", steps)
+}
+
 fn commit(round: i32) -> Step {
     let offset = Offset {
         partition: 0,
