@@ -19,6 +19,8 @@ use crate::world::World;
 const BROKERS: [&str; 2] = ["3.8.1", "4.4.0"];
 /// Random conversations of each kind in the fixed set.
 const FIXED: u64 = 25;
+/// The same before an endless run goes to the next broker.
+const ROUND: u64 = 200;
 /// How often an endless run says how far it is.
 const PROGRESS: Duration = Duration::from_secs(10);
 /// Differences after which a run stops.
@@ -30,8 +32,10 @@ pub struct Plan {
     brokers: Vec<String>,
     kinds: Vec<Kind>,
     first_seed: u64,
-    /// Random conversations of each kind; `None`: without end.
-    count: Option<u64>,
+    /// Random conversations of each kind with each broker.
+    count: u64,
+    /// Whether as many follow, and so on.
+    is_endless: bool,
     /// How often each of them is held: what only time makes differ does not always.
     times: u64,
     /// Whether this is the fixed set, which has to meet every accepted difference.
@@ -44,7 +48,8 @@ impl Plan {
             brokers: BROKERS.map(str::to_owned).to_vec(),
             kinds: Kind::ALL.to_vec(),
             first_seed: 1,
-            count: Some(FIXED),
+            count: FIXED,
+            is_endless: false,
             times: 1,
             is_fixed: true,
         };
@@ -53,11 +58,15 @@ impl Plan {
             let mut value = || arguments.next().ok_or_else(|| format!("{argument} wants a value"));
             match argument.as_str() {
                 "--forever" => {
-                    plan.count = None;
+                    plan.count = ROUND;
+                    plan.is_endless = true;
                     plan.first_seed = u64::try_from(SystemTime::now().duration_since(UNIX_EPOCH)?.as_millis())?;
                 }
                 "--seed" => plan.first_seed = value()?.parse()?,
-                "--count" => plan.count = Some(value()?.parse()?),
+                "--count" => {
+                    plan.count = value()?.parse()?;
+                    plan.is_endless = false;
+                }
                 "--times" => plan.times = value()?.parse::<u64>()?.max(1),
                 "--broker" => plan.brokers = vec![value()?.clone()],
                 "--kind" => {
@@ -77,28 +86,43 @@ impl Plan {
 /// Runs the plan and prints what came of it.
 pub async fn run(plan: &Plan) -> Result<()> {
     let tally = Tally::default();
-    for broker in &plan.brokers {
-        let world = World::start(broker).await?;
-        let kinds: Vec<Kind> = plan
-            .kinds
-            .iter()
-            .copied()
-            .filter(|kind| !world.is_old() || kind.is_old())
-            .collect();
-        let run = Run {
-            plan,
-            world: &world,
-            kinds,
-            tally: &tally,
-            next: AtomicU64::new(0),
-            tokens: AtomicU64::new(0),
-            began: Instant::now(),
-            said: Mutex::new(Instant::now()),
-        };
-        run.all().await?;
-        run.say_progress();
+    let mut first_seed = plan.first_seed;
+    loop {
+        for broker in &plan.brokers {
+            run_with(broker, plan, first_seed, &tally).await?;
+        }
+        if !plan.is_endless || tally.has_enough() {
+            return tally.verdict(plan);
+        }
+        first_seed += plan.count;
     }
-    tally.verdict(plan)
+}
+
+async fn run_with(broker: &str, plan: &Plan, first_seed: u64, tally: &Tally) -> Result<()> {
+    let world = World::start(broker).await?;
+    let kinds: Vec<Kind> = plan
+        .kinds
+        .iter()
+        .copied()
+        .filter(|kind| !world.is_old() || kind.is_old())
+        .collect();
+    if kinds.is_empty() {
+        return Ok(());
+    }
+    let run = Run {
+        plan,
+        first_seed,
+        world: &world,
+        kinds,
+        tally,
+        next: AtomicU64::new(0),
+        tokens: AtomicU64::new(0),
+        began: Instant::now(),
+        said: Mutex::new(Instant::now()),
+    };
+    run.all().await?;
+    run.say_progress();
+    Ok(())
 }
 
 /// What came of all conversations.
@@ -114,6 +138,7 @@ struct Tally {
 
 struct Run<'a> {
     plan: &'a Plan,
+    first_seed: u64,
     world: &'a World,
     kinds: Vec<Kind>,
     tally: &'a Tally,
@@ -157,12 +182,11 @@ impl Run<'_> {
         let times = self.plan.times;
         loop {
             let number = self.next.fetch_add(1, Ordering::Relaxed);
-            let count = self.plan.count.map(|count| count * kinds * times);
-            if count.is_some_and(|count| number >= count) || self.tally.has_enough() {
+            if number >= self.plan.count * kinds * times || self.tally.has_enough() {
                 return Ok(());
             }
             let kind = self.kinds[usize::try_from(number / times % kinds)?];
-            let seed = self.plan.first_seed + number / times / kinds;
+            let seed = self.first_seed + number / times / kinds;
             let conversation = generate::conversation(kind, &self.world.versions, seed);
             Box::pin(self.hold(kind.name(), &format!("seed {seed}"), &conversation)).await?;
             self.say_progress_at_times();
@@ -207,7 +231,7 @@ impl Run<'_> {
         println!(
             "Kafka {}: {done} random conversations from seed {} on, {:.0} a minute, {}",
             self.world.kafka.version(),
-            self.plan.first_seed,
+            self.first_seed,
             done as f64 * 60.0 / self.began.elapsed().as_secs_f64(),
             self.tally.found()
         );
