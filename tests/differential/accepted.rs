@@ -54,6 +54,20 @@ pub static ACCEPTED: &[Accepted] = &[
         is_it: |seen| seen.ask().is_some_and(names_oddly),
     },
     Accepted {
+        name: "3.8: an offset that a map left out",
+        reason: "Of a partition that a commit names twice Kafka 3.8 keeps the last in its map, and nothing at all if that one is refused.",
+        brokers: Brokers::Before4,
+        then: Then::Ends,
+        is_by_chance: false,
+        is_it: |seen| {
+            let is_read = matches!(
+                seen.ask(),
+                Some(Ask::Fetch { .. } | Ask::DeleteOffsets { .. } | Ask::Describe { .. })
+            );
+            is_read && seen.has_committed_oddly()
+        },
+    },
+    Accepted {
         name: "3.8: a commit in a group that is not there",
         reason: "Kafka 3.8's own coordinator knows no GROUP_ID_NOT_FOUND for commits, and says ILLEGAL_GENERATION in v9, too.",
         brokers: Brokers::Before4,

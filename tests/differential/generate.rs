@@ -65,6 +65,9 @@ pub fn conversation(kind: Kind, versions: &Versions, seed: u64) -> Conversation 
         Kind::Consumer | Kind::Mixed if rng.chance(500) => Placement::Any,
         _ => Placement::Exact,
     };
+    // Before 4.0 a topic that goes is felt in other conversations.
+    let is_old = !versions.contains_key(&api::CONSUMER_GROUP_HEARTBEAT);
+    let may_have_topic = placement == Placement::Exact && kind != Kind::Offsets && !is_old;
     let mut writer = Writer {
         versions,
         placement,
@@ -84,7 +87,7 @@ pub fn conversation(kind: Kind, versions: &Versions, seed: u64) -> Conversation 
         },
         is_connect: kind == Kind::Classic && rng.chance(150),
         is_about_offsets: kind == Kind::Offsets,
-        own_partitions: (placement == Placement::Exact && kind != Kind::Offsets && rng.chance(100)).then_some(0),
+        own_partitions: (may_have_topic && rng.chance(100)).then_some(0),
         rng,
         steps: Vec::new(),
     };

@@ -152,8 +152,8 @@ struct Run<'a> {
 impl Run<'_> {
     /// Scripts, then random conversations, several at a time.
     async fn all(&self) -> Result<()> {
-        let alone = scripts::alone();
-        Box::pin(self.hold("scripts", alone.name, &alone.conversation)).await?;
+        let alone = Mutex::new(scripts::alone(self.world.is_old()).into_iter());
+        self.recite(&alone).await?;
         let scripts = Mutex::new(scripts::all(self.world.is_old()).into_iter());
         let slow = Mutex::new(scripts::slow(self.world.is_old()).into_iter());
         tokio::try_join!(

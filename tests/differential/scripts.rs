@@ -17,9 +17,14 @@ pub struct Script {
     pub conversation: Conversation,
 }
 
-/// What is held before anything else, since it is about what all conversations share.
-pub fn alone() -> Script {
-    offsets::nameless()
+/// What is held before anything else, since it is about what all conversations share. A topic that goes makes brokers before 4.0
+/// forget every empty group without offsets, so that there only one conversation may have one.
+pub fn alone(is_old: bool) -> Vec<Script> {
+    let mut alone = vec![offsets::nameless()];
+    if is_old {
+        alone.extend(topics::all(is_old));
+    }
+    alone
 }
 
 /// Those that can be held with a broker of that age.
@@ -36,7 +41,9 @@ pub fn all(is_old: bool) -> Vec<Script> {
 /// Those in which time passes, or both sides have to hear of something: they mostly wait.
 pub fn slow(is_old: bool) -> Vec<Script> {
     let mut all = time::all(is_old);
-    all.extend(topics::all(is_old));
+    if !is_old {
+        all.extend(topics::all(is_old));
+    }
     all
 }
 

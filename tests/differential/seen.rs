@@ -93,6 +93,11 @@ impl Seen<'_> {
         })
     }
 
+    pub fn has_committed_oddly(&self) -> bool {
+        let mut said = self.turns.iter().filter_map(|turn| self.steps.get(turn.step));
+        said.any(|step| matches!(step.ask, Ask::Commit { .. }) && names_oddly(&step.ask))
+    }
+
     pub fn is_of_uniform(&self) -> bool {
         let mut beats = self.steps.iter().filter_map(|step| match &step.ask {
             Ask::Beat(beat) => Some(beat),

@@ -7,6 +7,7 @@ pub fn all() -> Vec<Script> {
     vec![
         script("the last offset of a group is deleted", last_offset()),
         script("a group that is not there is committed for", not_there()),
+        script("a partition is committed twice, the second time in vain", twice()),
     ]
 }
 
@@ -80,6 +81,29 @@ fn last_offset() -> Vec<Step> {
         says(0, 5, describe),
         says(0, 2, Ask::Delete { groups }),
     ]
+}
+
+fn twice() -> Vec<Step> {
+    let offset = |offset, metadata| Offset {
+        partition: 0,
+        offset,
+        leader_epoch: -1,
+        metadata,
+    };
+    let commit = Ask::Commit {
+        id: Id::Empty,
+        instance: Instance::None,
+        round: Round::Exactly(-1),
+        retention_ms: -1,
+        topics: vec![("one", vec![offset(1, Note::Null), offset(2, Note::Long(4097))])],
+    };
+    let fetch = Ask::Fetch {
+        groups: vec![Group::Known(0)],
+        member: None,
+        topics: None,
+        stable: true,
+    };
+    vec![says(0, 9, commit), says(0, 8, fetch)]
 }
 
 fn not_there() -> Vec<Step> {
