@@ -12,7 +12,7 @@ use convoke::wire::api;
 
 use crate::answers::Placement;
 use crate::conversation::ACTORS;
-use crate::step::{Ask, Group, Instance, Step, TopicChange};
+use crate::step::{Ask, Group, Id, Instance, Round, Step, TopicChange};
 use convoke_support::rng::Rng;
 
 /// What a conversation is about.
@@ -210,6 +210,14 @@ impl Writer<'_> {
         };
         if self.rng.chance(self.wrong_of_1000) {
             wrong::make(&mut step, &mut self.rng, self.placement);
+        }
+        if let Ask::Beat(beat) = &step.ask
+            && self.placement == Placement::Exact
+            && beat.epoch == Round::Exactly(0)
+            && !matches!(beat.id, Id::Chosen | Id::ChosenAnew | Id::Stranger)
+        {
+            // The id may be empty, for which only v0 gets one made: its order among the others would be chance.
+            step.version = step.version.max(1);
         }
         self.steps.push(step);
     }
