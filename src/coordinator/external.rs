@@ -43,7 +43,7 @@ impl Scope {
 pub(super) struct External {
     pub(super) client_id: Text,
     pub(super) client_host: Text,
-    /// On which it was heard last.
+    /// On which it said last what it can run.
     pub(super) connection: u64,
     pub(super) rebalance_timeout_ms: i32,
     /// In its order of preference.
@@ -137,7 +137,10 @@ impl Externals {
         });
         external.client_id.clone_from(&request.client_id);
         external.client_host.clone_from(&request.client_host);
-        external.connection = request.connection;
+        // Those of a connection that end with it are noted there by the same words.
+        if request.client_assignors.is_some() && request.subscribed_topic_names.is_some() {
+            external.connection = request.connection;
+        }
         if request.rebalance_timeout_ms != -1 {
             external.rebalance_timeout_ms = request.rebalance_timeout_ms;
         }

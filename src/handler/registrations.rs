@@ -1,5 +1,5 @@
 //! The external assignors that are heard on one connection. When it ends they are gone: nobody would come for what they are told, and
-//! groups need not wait until their sessions or their time are over. One that has come on another connection since stays.
+//! groups need not wait until their sessions or their time are over. One that has registered on another connection since stays.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};

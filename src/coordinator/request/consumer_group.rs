@@ -29,7 +29,7 @@ pub struct ConsumerGroupHeartbeatRequest {
     pub client_id: Text,
     /// As Kafka prints it: `/1.2.3.4`.
     pub client_host: Text,
-    /// A number of the client's connection that no other has: an external assignor goes with the one on which it was heard last.
+    /// A number of the client's connection that no other has: an external assignor goes with the one on which it said last what it can run.
     pub connection: u64,
     /// v1+ (KIP-1082): the member makes its own id.
     pub needs_member_id: bool,

@@ -71,12 +71,13 @@ fn what_it_says_new_is_answered_at_once() {
 }
 
 #[test]
-fn who_is_heard_on_another_connection_by_now_stays_when_the_old_one_ends() {
+fn who_registered_on_another_connection_since_stays_when_the_old_one_ends() {
     let mut test = shard();
     test.register("x");
     let elsewhere = ConsumerGroupHeartbeatRequest {
         connection: 7,
-        ..beat_of("x", 1)
+        member_epoch: 1,
+        ..registration("x")
     };
     let poll = test.send_beat(elsewhere);
     let gone = |connection| Request::ExternalGone {
