@@ -248,7 +248,8 @@ pub static ACCEPTED: &[Accepted] = &[
     Accepted {
         name: "consumer in the middle of a round",
         reason: "A consumer that joins a classic group whose round is not over makes Kafka read the metadata of members for a protocol \
-                 that they may not have, which fails with UNKNOWN_SERVER_ERROR and answers their joins; Convoke refuses the consumer.",
+                 that they may not have, or that cannot be read. That fails (UNKNOWN_SERVER_ERROR, or GROUP_ID_NOT_FOUND) after it has \
+                 answered their joins; Convoke refuses the consumer and leaves the joins as they are.",
         brokers: Brokers::All,
         then: Then::Ends,
         is_by_chance: false,
@@ -262,7 +263,7 @@ pub static ACCEPTED: &[Accepted] = &[
                 .get(turn.step)
                 .is_some_and(|step| matches!(step.ask, Ask::Beat(_)));
             is_beat
-                && broker.is_some_and(|broker| has_error(broker, -1))
+                && broker.is_some_and(|broker| has_error(broker, -1) || has_error(broker, 69))
                 && convoke.is_some_and(|convoke| has_error(convoke, 69))
         },
     },
