@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use convoke_support::Result;
 use convoke_support::process::Process;
@@ -220,13 +221,23 @@ fn first_assignment(stage: &mut Stage, members: Members) -> Result<()> {
 
 /// The first member of a group, which has its partitions by the script and by nobody else before.
 fn first_of(stage: &mut Stage, members: Members, group: &str, topic: &str) -> Result<Member> {
+    let from = stage.convoke()?.process()?.stderr.len();
     let mut first = members.join(stage, group, topic, "rest")?;
     until_they_have(&mut [&mut first], topic, &[6])?;
+    let computed = format!("target assignment computed group=\"{group}\"");
+    let by_another = |line: &str| line.contains(&computed).then(|| line.to_owned());
+    if let Ok((line, _)) = stage
+        .convoke()?
+        .process()?
+        .stderr
+        .wait(from, Duration::ZERO, by_another)
+    {
+        return Err(format!("another has assigned before: {line}").into());
+    }
     let shown = stage.convoke()?.group(group)?.ok_or("the group is not in /groups")?;
     let is_first = match members.assignor {
         Some(_) => shown["generation_id"] == 1 && shown["classic"]["assignor"] == NAME,
-        // The first member makes it the second epoch.
-        None => shown["consumer"]["assignment_epoch"] == 2 && shown["consumer"]["computed_by"] == NAME,
+        None => shown["consumer"]["computed_by"] == NAME,
     };
     match is_first {
         true => Ok(first),
