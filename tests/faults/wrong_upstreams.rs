@@ -55,7 +55,7 @@ fn said_of(upstream: &str, listen: &str, words: &[&str]) -> Result<String> {
 
 #[test]
 fn what_is_no_broker_is_said_in_one_line_with_what_to_do() -> Result<()> {
-    let to_do = "set upstream.bootstrap to the HOST:PORT of the brokers' own listeners";
+    let to_do = "give the HOST:PORT of a Kafka listener";
     for (bytes, level, words) in [
         (
             Some(&b"HTTP/1.1 400 Bad Request\r\n\r\n"[..]),

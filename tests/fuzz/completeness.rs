@@ -25,6 +25,10 @@ const NO_TARGET: &[(&str, &str)] = &[
     ),
     ("coordinator/assignor/space.rs", "numbers of its own"),
     (
+        "external_assignor/command.rs",
+        "the beginning of an answer of a command that the user runs, for its log",
+    ),
+    (
         "external_assignor/command/stderr.rs",
         "lines for the log, of a command that the user runs",
     ),
