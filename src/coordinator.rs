@@ -43,5 +43,7 @@ mod timer;
 pub mod topic_names;
 pub mod topics;
 
+pub(crate) use client_assignor::ASSIGNORS_MAX;
+
 #[cfg(test)]
 mod tests;

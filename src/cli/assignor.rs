@@ -10,14 +10,13 @@ use clap::Args;
 use super::program;
 use crate::config::units::parse_duration;
 use crate::config::{self, HostPort, SaslConfig, SaslMechanism};
+use crate::coordinator::ASSIGNORS_MAX;
 use crate::external_assignor::AssignorOptions;
 use crate::external_assignor::command::CommandConfig;
 use crate::telemetry::log::{self, LogFormat};
 
 /// Convoke waits five minutes for anybody; the questions around the command take some of it.
 const LONGEST: Duration = Duration::from_secs(290);
-/// As many as one heartbeat may list.
-const ASSIGNORS_MAX: usize = 16;
 const SHORTEST_EVERY: Duration = Duration::from_secs(1);
 
 pub(super) const DOCUMENTS: &str = "\

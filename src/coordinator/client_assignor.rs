@@ -28,7 +28,7 @@ pub(super) use self::snapshot::{Installed, Snapshot, SnapshotMember};
 pub(super) use self::versions::Versions;
 
 /// Assignors that one heartbeat may list.
-pub(super) const ASSIGNORS_MAX: usize = 16;
+pub(crate) const ASSIGNORS_MAX: usize = 16;
 
 /// The longest that anybody may take for one computation, in milliseconds, whatever rebalance timeout it said: the default of
 /// Kafka's own (`max.poll.interval.ms`). Some consumers have it at weeks, which a group is not to wait.

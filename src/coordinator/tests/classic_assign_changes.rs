@@ -10,19 +10,11 @@ use super::classic_assign::{
 use super::consumer_client::{T, U, beat_of, join_of, topics};
 use super::group_test::{GroupTest, INITIAL_DELAY_MS};
 use super::requests::{join_as, static_join, subscription, sync_as};
-use crate::coordinator::event::{Event, RebalanceReason};
+use crate::coordinator::event::RebalanceReason;
 use crate::coordinator::input::Input;
 use crate::coordinator::request::{JoinGroupRequest, SyncGroupRequest, Text};
 use crate::coordinator::settings::Settings;
 use crate::wire::error_code::ErrorCode;
-
-fn began_because(test: &GroupTest) -> Vec<RebalanceReason> {
-    let began = test.events.iter().filter_map(|event| match event {
-        Event::RebalanceStarted { reason, .. } => Some(*reason),
-        _ => None,
-    });
-    began.collect()
-}
 
 #[test]
 fn a_topic_that_grows_is_assigned_at_once() {
@@ -33,9 +25,9 @@ fn a_topic_that_grows_is_assigned_at_once() {
     test.events.clear();
     // Another topic does not matter.
     test.tell_topics(topics(&[("t", T, 4), ("u", U, 3)]));
-    assert_eq!(began_because(&test), []);
+    assert_eq!(test.began_because(), []);
     test.tell_topics(topics(&[("t", T, 7), ("u", U, 3)]));
-    assert_eq!(began_because(&test), [RebalanceReason::TopicsChanged]);
+    assert_eq!(test.began_because(), [RebalanceReason::TopicsChanged]);
     assert_eq!(
         test.heartbeat(&first.id, first.generation_id),
         ErrorCode::REBALANCE_IN_PROGRESS
@@ -47,7 +39,7 @@ fn a_topic_that_grows_is_assigned_at_once() {
     // The same picture again changes nothing.
     test.events.clear();
     test.tell_topics(topics(&[("t", T, 7)]));
-    assert_eq!(began_because(&test), []);
+    assert_eq!(test.began_because(), []);
 }
 
 #[test]
@@ -72,7 +64,7 @@ fn a_group_that_a_member_leads_is_left_to_look_after_its_topics_itself() {
     test.stable_group(1);
     test.events.clear();
     test.tell_topics(topics(&[("t", T, 5)]));
-    assert_eq!(began_because(&test), []);
+    assert_eq!(test.began_because(), []);
 }
 
 #[test]
@@ -82,17 +74,17 @@ fn after_a_restart_members_go_on_and_changed_topics_are_still_noticed() {
     let [first, second] = &mut members;
     settle(&mut test, &mut [first, second]);
     let mut again = test.restarted();
-    assert_eq!(began_because(&again), []);
+    assert_eq!(again.began_because(), []);
     assert_eq!(again.heartbeat(&first.id, first.generation_id), ErrorCode::NONE);
     assert_eq!(synced(&mut again, &second.id, second.generation_id), second.owned);
     let view = again.view().groups.remove(0).classic.expect("members");
     assert_eq!((view.assigned_by, view.assignor), ("coordinator", None));
     again.tell_topics(topics(&[("t", T, 5)]));
-    assert_eq!(began_because(&again), [RebalanceReason::TopicsChanged]);
+    assert_eq!(again.began_because(), [RebalanceReason::TopicsChanged]);
     // It also grew while nobody looked.
     let mut late = GroupTest::loaded_from(assigned_by(None), &test.records);
     late.tell_topics(topics(&[("t", T, 5)]));
-    assert_eq!(began_because(&late), [RebalanceReason::TopicsChanged]);
+    assert_eq!(late.began_because(), [RebalanceReason::TopicsChanged]);
 }
 
 #[test]
@@ -100,7 +92,7 @@ fn what_a_restart_found_withheld_is_handed_out_by_one_more_rebalance() {
     let mut test = shard(None);
     let (mut first, mut second) = half_moved(&mut test);
     let mut again = test.restarted();
-    assert_eq!(began_because(&again), [RebalanceReason::TopicsChanged]);
+    assert_eq!(again.began_because(), [RebalanceReason::TopicsChanged]);
     settle(&mut again, &mut [&mut first, &mut second]);
     assert_eq!((first.owned.len(), second.owned.len()), (2, 2));
 }
@@ -113,16 +105,16 @@ fn a_rule_holds_from_the_next_rebalance_on_and_until_the_next_without_it() {
     // With the rule, nothing moves before members join.
     let mut with = GroupTest::loaded_from(assigned_by(None), &test.records);
     with.tell_topics(topics(&[("t", T, 4)]));
-    assert_eq!(began_because(&with), []);
+    assert_eq!(with.began_because(), []);
     let rejoined = with.join(join_as(&ids[0]));
     assert_leaderless(&with.joined(rejoined));
     assert_eq!(synced(&mut with, &ids[0], 2), [0, 1, 2, 3]);
     // Without it nobody watches the topics but the coordinator, until a member leads again.
     let mut without = GroupTest::loaded_from(Settings::default(), &with.records);
     without.tell_topics(topics(&[("t", T, 4)]));
-    assert_eq!(began_because(&without), []);
+    assert_eq!(without.began_because(), []);
     without.tell_topics(topics(&[("t", T, 5)]));
-    assert_eq!(began_because(&without), [RebalanceReason::TopicsChanged]);
+    assert_eq!(without.began_because(), [RebalanceReason::TopicsChanged]);
     let rejoined = without.join(join_as(&ids[0]));
     assert_eq!(without.joined(rejoined).leader, ids[0]);
 }
@@ -154,7 +146,7 @@ fn a_static_member_that_returns_has_its_part_again_and_nobody_notices() {
         assert_eq!(back.members, []);
         assert_eq!(of_t(&sync_static(&mut test, &back.member_id, "i0")), parts[0]);
     }
-    assert_eq!(began_because(&test), []);
+    assert_eq!(test.began_because(), []);
 }
 
 #[test]
@@ -165,7 +157,7 @@ fn a_static_member_that_returns_with_other_topics_gets_them() {
         sync_static(&mut test, &joined[0].member_id, "i0");
         test.events.clear();
         let ticket = test.join(offering("range", metadata, static_join("i0")));
-        assert_eq!(began_because(&test), [RebalanceReason::StaticMemberReplaced]);
+        assert_eq!(test.began_because(), [RebalanceReason::StaticMemberReplaced]);
         assert_eq!(test.joined(ticket).generation_id, 2);
     }
 }

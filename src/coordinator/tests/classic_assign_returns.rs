@@ -7,7 +7,7 @@ use super::computing_client::install_of;
 use super::consumer_migration::metadata;
 use super::group_test::{GroupTest, INITIAL_DELAY_MS};
 use super::requests::{SESSION_MS, join_as, static_join, subscription, sync_as};
-use crate::coordinator::event::{Event, RebalanceReason};
+use crate::coordinator::event::RebalanceReason;
 use crate::coordinator::input::Ticket;
 use crate::coordinator::request::{HeartbeatRequest, JoinGroupRequest, SyncGroupRequest, Text};
 use crate::wire::error_code::ErrorCode;
@@ -16,6 +16,15 @@ const INSTANCE: &str = "i";
 
 fn returning() -> JoinGroupRequest {
     offering("cooperative-sticky", metadata(&[]), static_join(INSTANCE))
+}
+
+/// Again, with what it has and the id that it has now.
+fn rejoin(test: &mut GroupTest, member_id: &Text, owned: &[i32]) -> Ticket {
+    let join = JoinGroupRequest {
+        group_instance_id: Some(INSTANCE.into()),
+        ..join_as(member_id)
+    };
+    test.join(offering("cooperative-sticky", metadata(owned), join))
 }
 
 fn sync_of(test: &mut GroupTest, member_id: &Text, generation_id: i32) -> Ticket {
@@ -43,14 +52,6 @@ fn withheld(test: &mut GroupTest) -> usize {
     test.classic_view().partitions_withheld
 }
 
-fn began_because(test: &GroupTest) -> Vec<RebalanceReason> {
-    let began = test.events.iter().filter_map(|event| match event {
-        Event::RebalanceStarted { reason, .. } => Some(*reason),
-        _ => None,
-    });
-    began.collect()
-}
-
 /// A static member that has all of "t", and one that has come and waits for it to join.
 fn one_waits(test: &mut GroupTest) -> (Text, Cooperative, Ticket) {
     let first = test.join(returning());
@@ -72,23 +73,16 @@ fn what_the_former_self_may_read_goes_to_nobody_else_until_the_new_one_is_heard(
     assert!(!newcomer.sync(&mut test, waits));
     assert_eq!((&newcomer.owned[..], withheld(&mut test)), (&[][..], 2));
     assert_eq!(heartbeat(&mut test, &former, 1), ErrorCode::FENCED_INSTANCE_ID);
-    assert_eq!(began_because(&test), []);
+    assert_eq!(test.began_because(), []);
     // It was a new process: the next round begins as soon as it is known, and gives what was held back.
     let kept = synced(&mut test, &back, 2);
-    assert_eq!(began_because(&test), [RebalanceReason::PartitionsWithheld]);
+    assert_eq!(test.began_because(), [RebalanceReason::PartitionsWithheld]);
     let waits = newcomer.join(&mut test);
-    test.join(offering(
-        "cooperative-sticky",
-        metadata(&kept),
-        JoinGroupRequest {
-            group_instance_id: Some(INSTANCE.into()),
-            ..join_as(&back)
-        },
-    ));
+    rejoin(&mut test, &back, &kept);
     newcomer.sync(&mut test, waits);
     assert_eq!(synced(&mut test, &back, 3), kept);
     assert_eq!((newcomer.owned.len(), kept.len(), withheld(&mut test)), (2, 2, 0));
-    assert_eq!(began_because(&test).len(), 1);
+    assert_eq!(test.began_because().len(), 1);
 }
 
 #[test]
@@ -98,9 +92,9 @@ fn the_next_round_waits_until_everybody_has_heard_of_this_one() {
     let back = test.join(returning());
     let back = test.joined(back).member_id;
     synced(&mut test, &back, 2);
-    assert_eq!(began_because(&test), []);
+    assert_eq!(test.began_because(), []);
     newcomer.sync(&mut test, waits);
-    assert_eq!(began_because(&test), [RebalanceReason::PartitionsWithheld]);
+    assert_eq!(test.began_because(), [RebalanceReason::PartitionsWithheld]);
 }
 
 #[test]
@@ -113,7 +107,7 @@ fn a_join_that_nobody_waits_for_any_more_keeps_nothing_from_the_others_for_ever(
         test.heartbeat(&newcomer.id, newcomer.generation_id);
         test.advance_ms(1_000);
     }
-    assert_eq!(began_because(&test), [RebalanceReason::SessionExpired]);
+    assert_eq!(test.began_because(), [RebalanceReason::SessionExpired]);
     let waits = newcomer.join(&mut test);
     newcomer.sync(&mut test, waits);
     assert_eq!(newcomer.owned, [0, 1, 2, 3]);
@@ -127,20 +121,13 @@ fn who_fenced_itself_by_its_own_late_join_comes_back_and_the_group_settles() {
     newcomer.sync(&mut test, waits);
     assert_eq!(heartbeat(&mut test, &former, 1), ErrorCode::FENCED_INSTANCE_ID);
     let back = test.join(returning());
-    assert_eq!(began_because(&test), [RebalanceReason::StaticMemberReplaced]);
+    assert_eq!(test.began_because(), [RebalanceReason::StaticMemberReplaced]);
     let waits = newcomer.join(&mut test);
     let back = test.joined(back).member_id;
     newcomer.sync(&mut test, waits);
     let kept = synced(&mut test, &back, 3);
     let waits = newcomer.join(&mut test);
-    test.join(offering(
-        "cooperative-sticky",
-        metadata(&kept),
-        JoinGroupRequest {
-            group_instance_id: Some(INSTANCE.into()),
-            ..join_as(&back)
-        },
-    ));
+    rejoin(&mut test, &back, &kept);
     newcomer.sync(&mut test, waits);
     assert_eq!((newcomer.owned.len(), withheld(&mut test)), (2, 0));
 }
@@ -154,14 +141,7 @@ fn one_that_comes_back_while_nothing_moves_away_from_it_costs_nobody_a_round() {
     newcomer.sync(&mut test, waits);
     let kept = synced(&mut test, &back, 2);
     let waits = newcomer.join(&mut test);
-    test.join(offering(
-        "cooperative-sticky",
-        metadata(&kept),
-        JoinGroupRequest {
-            group_instance_id: Some(INSTANCE.into()),
-            ..join_as(&back)
-        },
-    ));
+    rejoin(&mut test, &back, &kept);
     newcomer.sync(&mut test, waits);
     synced(&mut test, &back, 3);
     test.events.clear();
@@ -169,7 +149,7 @@ fn one_that_comes_back_while_nothing_moves_away_from_it_costs_nobody_a_round() {
     let again = test.join(returning());
     let again = test.joined(again).member_id;
     assert_eq!(synced(&mut test, &again, 3), kept);
-    assert_eq!(began_because(&test), []);
+    assert_eq!(test.began_because(), []);
     // It is subscribed to a topic more, which there is not.
     let more = [&[0, 1, 0, 0, 0, 2, 0, 1, b'z'], &metadata(&[])[6..]].concat();
     let again = test.join(offering("cooperative-sticky", more.into(), static_join(INSTANCE)));
@@ -178,7 +158,7 @@ fn one_that_comes_back_while_nothing_moves_away_from_it_costs_nobody_a_round() {
     newcomer.sync(&mut test, waits);
     assert_eq!(synced(&mut test, &again, 4), kept);
     assert_eq!(withheld(&mut test), 0);
-    assert_eq!(began_because(&test), [RebalanceReason::StaticMemberReplaced]);
+    assert_eq!(test.began_because(), [RebalanceReason::StaticMemberReplaced]);
 }
 
 #[test]

@@ -6,17 +6,9 @@ use super::computing_client::{UNHEARD_MS, all_to, assignor, install_of};
 use super::consumer_client::{T, beat_of, join_of, topics};
 use super::group_test::GroupTest;
 use super::requests::{join_as, subscription};
-use crate::coordinator::event::{Event, FallBackReason, RebalanceReason};
+use crate::coordinator::event::{FallBackReason, RebalanceReason};
 use crate::coordinator::request::{ClientAssignor, ConsumerGroupHeartbeatRequest, Text};
 use crate::wire::error_code::ErrorCode;
-
-fn began_because(test: &GroupTest) -> Vec<RebalanceReason> {
-    let began = test.events.iter().filter_map(|event| match event {
-        Event::RebalanceStarted { reason, .. } => Some(*reason),
-        _ => None,
-    });
-    began.collect()
-}
 
 /// A heartbeat of "x" that asks for a new assignment.
 fn asking() -> ConsumerGroupHeartbeatRequest {
@@ -84,7 +76,7 @@ fn a_topic_that_grows_meanwhile_is_assigned_by_the_next_generation() {
     let install = install_of("x", 1, &prepared, all_to(&prepared, 0));
     assert_eq!(test.install(install), (ErrorCode::NONE, None));
     assert_eq!(members.parts(&test), [vec![0, 1, 2, 3]]);
-    assert_eq!(began_because(&test), [RebalanceReason::TopicsChanged]);
+    assert_eq!(test.began_because(), [RebalanceReason::TopicsChanged]);
     members.rejoin(&mut test);
     test.told();
     test.give_all_to(0, "x", 1);
@@ -95,7 +87,7 @@ fn a_topic_that_grows_meanwhile_is_assigned_by_the_next_generation() {
 fn one_that_comes_after_another_had_to_assign_is_asked_and_one_that_comes_back_is_not() {
     let (mut test, mut members) = settled();
     assert!(!test.register("x").should_compute_assignment);
-    assert_eq!(began_because(&test), [], "it did assign");
+    assert_eq!(test.began_because(), [], "it did assign");
     test.beat(beat_of("x", -1));
     members.rejoin_by_topics(&mut test, 5);
     assert!(members.wait(&test), "it may be back at once");
@@ -103,7 +95,7 @@ fn one_that_comes_after_another_had_to_assign_is_asked_and_one_that_comes_back_i
     assert_eq!(test.fell_back(), [FallBackReason::NoCandidate]);
     test.events.clear();
     test.register("x");
-    assert_eq!(began_because(&test), [RebalanceReason::AssignorChanged]);
+    assert_eq!(test.began_because(), [RebalanceReason::AssignorChanged]);
     members.rejoin(&mut test);
     test.told();
     members.give(&mut test, &[&[0], &[1, 2, 3, 4]]);
@@ -115,10 +107,10 @@ fn a_restart_is_no_reason_to_move_anything() {
     let (test, members) = settled();
     let mut test = test.restarted();
     test.register("x");
-    assert_eq!(began_because(&test), []);
+    assert_eq!(test.began_because(), []);
     assert_eq!(test.heartbeat(&members.ids()[0], 1), ErrorCode::NONE);
     test.beat(asking());
-    assert_eq!(began_because(&test), [RebalanceReason::AssignmentAsked]);
+    assert_eq!(test.began_because(), [RebalanceReason::AssignmentAsked]);
 }
 
 #[test]
@@ -129,7 +121,7 @@ fn what_was_not_computed_before_a_restart_is_asked_for_when_members_join_again()
     test.prepare("x", 1);
     let mut test = test.restarted();
     // They are back where their last assignment was, which the topic has outgrown.
-    assert_eq!(began_because(&test), [RebalanceReason::TopicsChanged]);
+    assert_eq!(test.began_because(), [RebalanceReason::TopicsChanged]);
     assert_eq!(test.heartbeat(&members.ids()[0], 2), ErrorCode::ILLEGAL_GENERATION);
     test.register("x");
     members.rejoin(&mut test);
@@ -142,15 +134,15 @@ fn what_was_not_computed_before_a_restart_is_asked_for_when_members_join_again()
 fn a_reason_begins_a_rebalance_and_many_of_them_one_a_second() {
     let (mut test, mut members) = settled();
     test.beat(asking());
-    assert_eq!(began_because(&test), [RebalanceReason::AssignmentAsked]);
+    assert_eq!(test.began_because(), [RebalanceReason::AssignmentAsked]);
     members.rejoin(&mut test);
     test.told();
     members.give(&mut test, &[&[0, 1, 2, 3], &[]]);
     test.send_beat(asking());
     test.send_beat(asking());
-    assert_eq!(began_because(&test).len(), 1);
+    assert_eq!(test.began_because().len(), 1);
     test.advance_ms(1_000);
-    assert_eq!(began_because(&test).len(), 2);
+    assert_eq!(test.began_because().len(), 2);
 }
 
 #[test]
@@ -162,7 +154,7 @@ fn a_reason_that_comes_while_it_is_computed_is_heeded_afterwards() {
     test.beat(asking());
     test.advance_ms(1_500);
     assert_eq!(
-        began_because(&test),
+        test.began_because(),
         [],
         "what is computed is computed from what it says now"
     );
@@ -174,9 +166,9 @@ fn a_reason_that_comes_while_it_is_computed_is_heeded_afterwards() {
         test.install(install_of("x", 1, &prepared, all_to(&prepared, 0))).0,
         ErrorCode::NONE
     );
-    assert_eq!(began_because(&test), []);
+    assert_eq!(test.began_because(), []);
     test.advance_ms(1_000);
-    assert_eq!(began_because(&test), [RebalanceReason::AssignmentAsked]);
+    assert_eq!(test.began_because(), [RebalanceReason::AssignmentAsked]);
 }
 
 #[test]

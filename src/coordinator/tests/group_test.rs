@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::requests::{fetch_of, first_join, join_as, sync_as, vacant};
-use crate::coordinator::event::Event;
+use crate::coordinator::event::{Event, RebalanceReason};
 use crate::coordinator::input::{Input, InspectFailure, Lsn, Now, Output, Ticket, UpstreamGroup};
 use crate::coordinator::record::{GroupMetadataValue, Record};
 use crate::coordinator::request::{
@@ -102,6 +102,15 @@ impl GroupTest {
     pub(super) fn tell_topics(&mut self, topics: Arc<Topics>) {
         self.topics = Some(topics.clone());
         self.input(Input::Topics(topics));
+    }
+
+    /// Why classic groups' rebalances began, of the events since they were last cleared.
+    pub(super) fn began_because(&self) -> Vec<RebalanceReason> {
+        let began = self.events.iter().filter_map(|event| match event {
+            Event::RebalanceStarted { reason, .. } => Some(*reason),
+            _ => None,
+        });
+        began.collect()
     }
 
     pub(super) fn now(&self) -> Now {
